@@ -1,0 +1,42 @@
+# Each target does its own set-up in .venv; PYTHON=/path/to/python chooses the interpreter (3.12 or newer).
+PYTHON ?=
+BIN = .venv/bin
+
+.PHONY: help demo test lint wheel setup clean distclean
+
+help:
+	@echo 'make demo       try it out: no model, no key, no GPU'
+	@echo 'make test       every check: style, types, import rules, tests'
+	@echo 'make lint       the same without the tests'
+	@echo 'make wheel      build the wheel into dist/'
+	@echo 'make setup      only make .venv, which the others do by themselves'
+	@echo 'make clean      remove what was built and cached'
+	@echo 'make distclean  the same, and .venv'
+	@echo 'Add PYTHON=/path/to/python to choose the interpreter, 3.12 or newer.'
+
+setup:
+	@PYTHON='$(PYTHON)' sh scripts/set-up
+
+demo: setup
+	@$(BIN)/agentcompass-bfcl demo
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict agentcompass_bfcl
+	$(BIN)/lint-imports --no-logo
+
+test: lint
+	$(BIN)/pytest
+
+wheel: setup
+	@rm -f dist/*.whl
+	@$(BIN)/python -m build --wheel >.venv/wheel.log 2>&1 || { cat .venv/wheel.log >&2; exit 1; }
+	@ls dist/*.whl
+
+clean:
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find agentcompass_bfcl tests -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf .venv/bin/python .venv .venv.lock

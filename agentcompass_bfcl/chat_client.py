@@ -1,0 +1,180 @@
+"""One chat completions client for a whole process: bounded retries, bounded time, and faults told apart.
+
+A request either brings a reply or raises ``RequestError``; it never turns into an empty answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import openai
+import tenacity
+
+from agentcompass_bfcl.errors import EndpointError
+from agentcompass_bfcl.response import TransportFailure
+
+type Json = Any  # a parsed JSON value
+
+# Statuses another try may cure, and statuses no other sample would escape either.
+_MAY_PASS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+_CONCERNS_ALL = frozenset({401, 402, 403, 404})
+_LONGEST_MESSAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how long a request is tried again: no new try begins once ``budget_seconds`` have passed."""
+
+    max_retries: int = 3
+    budget_seconds: float = 60.0
+    first_delay_seconds: float = 0.5
+    longest_delay_seconds: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply: the assistant message as it came, and what the report wants to know. Latency is the last try's."""
+
+    message: Mapping[str, Json]
+    finish_reason: str | None
+    usage: Mapping[str, Json] | None
+    latency_ms: float
+
+
+class RequestError(EndpointError):
+    """A request without a reply. ``concerns_all``: every other sample would meet the same fault."""
+
+    def __init__(
+        self,
+        failure: TransportFailure,
+        *,
+        may_pass: bool = False,
+        concerns_all: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.may_pass = may_pass
+        self.concerns_all = concerns_all
+        self.retry_after = retry_after
+
+
+@dataclass(slots=True)
+class ChatClient:
+    """An endpoint to send requests to. Make one per process and close it: each client builds a TLS context."""
+
+    base_url: str
+    api_key: str = field(repr=False)
+    policy: RetryPolicy
+    timeout_seconds: float
+    _client: openai.AsyncOpenAI = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._client = openai.AsyncOpenAI(
+            base_url=self.base_url or None,
+            api_key=self.api_key or "none",  # local servers ask for none, the library insists on one
+            max_retries=0,
+            timeout=self.timeout_seconds,
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def complete(self, request: Mapping[str, Json]) -> Reply:
+        """Send one request of ``openai`` keyword arguments, trying again what may pass.
+
+        Raises ``RequestError`` after the last try.
+        """
+        retrying = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(self.policy.max_retries + 1)
+            | tenacity.stop_after_delay(self.policy.budget_seconds),
+            wait=self._wait,
+            retry=tenacity.retry_if_exception(lambda error: isinstance(error, RequestError) and error.may_pass),
+            reraise=True,
+        )
+        reply: Reply = await retrying(self._try_once, dict(request))
+        return reply
+
+    def _wait(self, state: tenacity.RetryCallState) -> float:
+        backoff = tenacity.wait_exponential_jitter(
+            initial=self.policy.first_delay_seconds,
+            max=self.policy.longest_delay_seconds,
+            jitter=self.policy.first_delay_seconds,
+        )(state)
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after if isinstance(error, RequestError) else None
+        return min(self.policy.longest_delay_seconds, backoff if asked is None else max(asked, 0.0))
+
+    async def _try_once(self, request: dict[str, Json]) -> Reply:
+        limit = request.get("timeout")
+        seconds = float(limit) if isinstance(limit, int | float) else self.timeout_seconds
+        started = time.monotonic()
+        try:
+            # The library's own limit restarts with every byte: a reply that drips would never end.
+            async with asyncio.timeout(seconds):
+                raw = await self._client.chat.completions.with_raw_response.create(**request)
+                body = raw.http_response.content
+        except (TimeoutError, openai.APITimeoutError):
+            message = f"no complete reply within {seconds:g} s"
+            raise RequestError(TransportFailure("timeout", message), may_pass=True) from None
+        except openai.APIStatusError as error:
+            raise self._status_failed(error) from None
+        except openai.APIConnectionError as error:
+            raise self._connection_failed(error) from None
+        return _reply(body, (time.monotonic() - started) * 1000)
+
+    def _status_failed(self, error: openai.APIStatusError) -> RequestError:
+        status = error.status_code
+        message = self._without_secrets(f"HTTP {status}: {error.message}")
+        return RequestError(
+            TransportFailure(f"http_{status}", message),
+            may_pass=status in _MAY_PASS,
+            concerns_all=status in _CONCERNS_ALL,
+            retry_after=_seconds(error.response.headers.get("retry-after")),
+        )
+
+    def _connection_failed(self, error: openai.APIConnectionError) -> RequestError:
+        cause = error.__cause__ or error
+        # By name: the library moved from httpx to httpx2, and both spell it so.
+        unreachable = type(cause).__name__ == "ConnectError"
+        code = "connection_refused" if unreachable else "connection_lost"
+        message = self._without_secrets(f"{type(cause).__name__}: {cause}")
+        return RequestError(TransportFailure(code, message), may_pass=True, concerns_all=unreachable)
+
+    def _without_secrets(self, text: str) -> str:
+        # Servers repeat the key they refuse.
+        cleaned = text.replace(self.api_key, "********") if len(self.api_key) >= 4 else text
+        return " ".join(cleaned.split())[:_LONGEST_MESSAGE]
+
+
+def _reply(body: bytes, latency_ms: float) -> Reply:
+    try:
+        payload = json.loads(body)
+        choice = payload["choices"][0]
+        message = choice["message"]
+        if not isinstance(message, Mapping):
+            raise TypeError("choices[0].message is not an object")
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        start = " ".join(body[:80].decode("utf-8", "replace").split())
+        what = f"the body is no chat completion ({type(error).__name__}: {error}); it starts: {start}"
+        raise RequestError(TransportFailure("invalid_body", what[:_LONGEST_MESSAGE])) from None
+    finish_reason, usage = choice.get("finish_reason"), payload.get("usage")
+    return Reply(
+        message=message,
+        finish_reason=finish_reason if isinstance(finish_reason, str) else None,
+        usage=usage if isinstance(usage, Mapping) else None,
+        latency_ms=latency_ms,
+    )
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return None if header is None else float(header)
+    except ValueError:
+        return None  # an HTTP date: the ordinary backoff will do

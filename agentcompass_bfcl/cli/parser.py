@@ -1,0 +1,152 @@
+"""All commands and their options."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+
+from agentcompass_bfcl import __version__
+
+_EPILOG = """examples:
+  agentcompass-bfcl demo
+  agentcompass-bfcl run MODEL --base-url http://127.0.0.1:8000/v1 --draw golden --concurrency 8
+  agentcompass-bfcl draw --draw golden --shard 0/4 --json
+"""
+
+
+class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Show defaults, and the examples as they are written."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the whole parser; it imports no command."""
+    parser = argparse.ArgumentParser(
+        prog="agentcompass-bfcl",
+        description="BFCL v4 single-turn function calling as an AgentCompass benchmark.",
+        epilog=_EPILOG,
+        formatter_class=_Formatter,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _demo(commands)
+    _run(commands)
+    _draw(commands)
+    _serve(commands)
+    _small_commands(commands)
+    return parser
+
+
+type _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def _command(commands: _Commands, name: str, text: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text, formatter_class=_Formatter)
+    parser.set_defaults(command=_lazily(name.replace("-", "_")))
+    return parser
+
+
+def _lazily(module: str) -> Callable[[argparse.Namespace], int]:
+    def command(namespace: argparse.Namespace) -> int:
+        return int(importlib.import_module(f"agentcompass_bfcl.cli.{module}").run_command(namespace))
+
+    return command
+
+
+def _demo(commands: _Commands) -> None:
+    parser = _command(commands, "demo", "run a draw against a local endpoint that makes some mistakes")
+    parser.add_argument("--draw", default="mini", help="golden, echolp, mini or full")
+    parser.add_argument("--mistakes", default="wrong_value=4,missing_call=2,extra_call=2,http_500=1", help=_MISTAKES)
+    parser.add_argument("--seed", type=int, default=0, help="which rows the mistakes fall on")
+    parser.add_argument("--concurrency", type=int, default=8, help="requests at a time")
+    parser.add_argument("--results-dir", type=Path, default=Path("results"), help="where run directories go")
+    _json_option(parser)
+
+
+_MISTAKES = "percent of rows by kind of mistake: kind=percent,..., or one number for every kind"
+
+
+def _run(commands: _Commands) -> None:
+    parser = _command(commands, "run", "run a draw against an endpoint and score it")
+    parser.add_argument("model", help="model name to send")
+    parser.add_argument("--base-url", default="", help="endpoint, ending in /v1; empty: the OpenAI library's default")
+    parser.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds the key")
+    _draw_options(parser)
+    parser.add_argument("--mode", help="how functions are offered: fc")
+    parser.add_argument("--on-error", help="samples without a verdict: fail (count as wrong) or exclude")
+    parser.add_argument("--tool-choice", help="tool_choice to send: auto, required, none; not sent unless given")
+    parser.add_argument("--concurrency", type=int, default=8, help="requests at a time")
+    parser.add_argument("--attempts", type=int, default=1, help="attempts per sample (k)")
+    parser.add_argument(
+        "--harness", choices=("bfcl_chat", "openai_chat"), default="bfcl_chat", help="who sends requests"
+    )
+    sampling = parser.add_argument_group("what is sent with each request; nothing unless given")
+    sampling.add_argument("--temperature", type=float)
+    sampling.add_argument("--top-p", type=float)
+    sampling.add_argument("--max-tokens", type=int)
+    sampling.add_argument("--seed", type=int)
+    sampling.add_argument("--model-params", metavar="JSON", help="further parameters, extra_body among them")
+    limits = parser.add_argument_group("limits of one request (bfcl_chat)")
+    limits.add_argument("--timeout", type=float, metavar="SECONDS", help="one request, reply included")
+    limits.add_argument("--retries", type=int, help="for faults that may pass")
+    limits.add_argument("--retry-seconds", type=float, metavar="SECONDS", help="no retry begins after these")
+    output = parser.add_argument_group("output")
+    output.add_argument("--results-dir", type=Path, default=Path("results"), help="where run directories go")
+    output.add_argument("--run-name", default="", help="folder below it that groups runs")
+    output.add_argument("--reuse", action="store_true", help="go on with this run where it was interrupted")
+    output.add_argument(
+        "--progress", choices=("auto", "plain", "none"), default="auto", help="the host's progress display"
+    )
+    output.add_argument("--analysis", action="store_true", help="let the host analyse each attempt; a quarter slower")
+    _json_option(output)
+
+
+def _draw(commands: _Commands) -> None:
+    parser = _command(commands, "draw", "show which rows a draw, or a shard of it, consists of")
+    _draw_options(parser)
+    _json_option(parser)
+
+
+def _serve(commands: _Commands) -> None:
+    parser = _command(commands, "serve", "answer BFCL requests from the reference answers, on loopback")
+    parser.add_argument("--mistakes", default="0", help=_MISTAKES)
+    parser.add_argument("--seed", type=int, default=0, help="which rows the mistakes fall on")
+    parser.add_argument("--host", default="127.0.0.1", help="loopback address to listen on")
+    parser.add_argument("--port", type=int, default=8000, help="0: any free port")
+    parser.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="wait before each answer")
+    parser.add_argument("--stall-seconds", type=float, default=600.0, help="how long a stalled request is kept open")
+    parser.add_argument("--wheel", type=Path, help=_WHEEL)
+
+
+_WHEEL = "the pinned bfcl-eval wheel, or a folder with it; otherwise BFCL_WHEEL, then the cache, then pip"
+
+
+def _small_commands(commands: _Commands) -> None:
+    parser = _command(commands, "provision", "find or fetch the pinned official wheel and check every file")
+    parser.add_argument("--wheel", type=Path, help=_WHEEL)
+    parser.add_argument("--force", action="store_true", help="fetch again, over a damaged file in the cache")
+    _json_option(parser)
+    _command(commands, "doctor", "check this installation, and say what to mend")
+    _command(commands, "recipe-dir", "print the folder for `agentcompass run --recipe-dir`")
+    commands.add_parser("agentcompass", help="the host's own command line, with bfcl registered", add_help=False)
+
+
+def _draw_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which rows")
+    group.add_argument("--draw", default="golden", help="golden, echolp, mini, full, or all (every single-turn subset)")
+    group.add_argument("--categories", help="only these: non_live, live, hallucination (commas between)")
+    group.add_argument(
+        "--category-pct", action="append", metavar="CATEGORY=PERCENT", help="percent of each subset; may be repeated"
+    )
+    group.add_argument(
+        "--subset-floor", type=int, metavar="ROWS", help="subsets of at most so many rows are taken whole"
+    )
+    group.add_argument("--subsets", help="only these subsets (commas between)")
+    group.add_argument("--limit", type=int, metavar="ROWS", help="at most so many rows, spread over the subsets")
+    group.add_argument("--shard", metavar="INDEX/COUNT", help="which part of the draw; indices are 0-based")
+    group.add_argument("--wheel", type=Path, help=_WHEEL)
+
+
+def _json_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON for machines")

@@ -1,0 +1,60 @@
+"""One tree of errors: whatever this package refuses, it refuses as a ``BfclError``.
+
+A message says what is wrong, where, and what to do about it, in one line: the command line prints it as it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class BfclError(Exception):
+    """Base of every refusal of this package."""
+
+
+class ConfigError(BfclError, ValueError):
+    """A setting has a value that is not allowed. Also a ``ValueError``: AgentCompass prints those in one line."""
+
+
+class DatasetError(BfclError):
+    """The official wheel, or a file in it, is missing, damaged or not the pinned one."""
+
+
+class DrawError(ConfigError):
+    """A draw names something unknown, is out of range, or selects nothing."""
+
+
+class ShardError(ConfigError):
+    """A shard's index and count do not fit each other."""
+
+
+class CheckerError(BfclError):
+    """The official checker cannot be loaded."""
+
+
+class ResponseError(BfclError):
+    """A reply or stored result does not have the shape of an assistant message."""
+
+
+class TallyError(BfclError):
+    """Counts contradict each other: more hits than samples, or one attempt counted twice."""
+
+
+class ResultError(BfclError):
+    """A stored result cannot be read as one of ours."""
+
+
+class RunDirError(BfclError):
+    """A run directory is missing, damaged or not a BFCL run."""
+
+
+class RunFailedError(BfclError):
+    """The host ended a run as failed. ``run_dir`` holds what it has; None when it has nothing."""
+
+    def __init__(self, message: str, run_dir: Path | None) -> None:
+        super().__init__(message)
+        self.run_dir = run_dir
+
+
+class EndpointError(BfclError):
+    """The model endpoint cannot be used for any sample: refused, unauthorised, or unknown model."""

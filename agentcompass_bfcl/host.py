@@ -1,0 +1,122 @@
+"""AgentCompass as a library: make the benchmark known to it, and run it from this process."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agentcompass_bfcl.errors import EndpointError, RunFailedError
+from agentcompass_bfcl.response import TransportFailure
+
+
+def register() -> None:
+    """Make ``bfcl`` and ``bfcl_chat`` known to AgentCompass in this process. Call it before any run; twice is fine.
+
+    AgentCompass finds third-party components only once their module was imported. Takes 5-10 s, its import.
+    """
+    # litellm, which AgentCompass imports, otherwise asks the network for a price list.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    importlib.import_module("agentcompass_bfcl.benchmark")
+    importlib.import_module("agentcompass_bfcl.harness")
+
+
+@dataclass(frozen=True, slots=True)
+class HostRun:
+    """One run as the host is asked for it. ``run_name`` must differ between runs that may not share rows."""
+
+    model: str
+    base_url: str
+    api_key: str = field(repr=False)
+    harness: str
+    benchmark_params: Mapping[str, Any]
+    model_params: Mapping[str, Any]
+    harness_params: Mapping[str, Any]
+    concurrency: int
+    results_dir: Path
+    run_name: str
+    run_id: str
+    reuse: bool = False
+    attempts: int = 1
+    analysis: bool = False
+    progress: str = "auto"
+
+
+def run_in_host(run: HostRun) -> Path:
+    """Run in AgentCompass and return the run directory, which holds metrics.json, summary.md and every attempt.
+
+    Raises ``EndpointError`` at once when the endpoint serves no sample at all; what was scored stays on disk and is
+    used again with ``reuse``. Raises ``RunFailedError`` when the host ends the run as failed, as it does for one
+    HTTP 500 through its own harness; a result may be in the run directory all the same.
+    """
+    register()
+    return asyncio.run(_run(run))
+
+
+async def _run(run: HostRun) -> Path:
+    from agentcompass.launcher import async_run_evaluation
+
+    from agentcompass_bfcl.harness import TRANSPORT_PREFIX, endpoint_listener
+
+    unusable: list[TransportFailure] = []
+
+    def give_up(failure: TransportFailure) -> None:
+        unusable.append(failure)
+        evaluation.cancel()
+
+    token = endpoint_listener.set(give_up)
+    arguments = {
+        "benchmark": "bfcl",
+        "harness": run.harness,
+        "model": run.model,
+        "model_base_url": run.base_url,
+        "model_api_key": run.api_key,
+        "benchmark_params": dict(run.benchmark_params),
+        "model_params": dict(run.model_params),
+        "harness_params": dict(run.harness_params),
+        "task_concurrency": run.concurrency,
+        "k": run.attempts,
+        "results_dir": str(run.results_dir),
+        "run_name": run.run_name,
+        "run_id": run.run_id,
+        "enable_analysis": run.analysis,
+        "progress": run.progress,
+        "log_level": "WARNING",
+        "file_log_level": "INFO",
+    }
+    if run.reuse:
+        # The host reuses failed samples as they are unless it may retry them.
+        arguments |= {"reuse": True, "max_retries": 1, "retry_pattern_list": [f"^{TRANSPORT_PREFIX}", "^checker_"]}
+        arguments |= {"execution_params": {"retry_min_delay_seconds": 0.0, "retry_max_delay_seconds": 1.0}}
+    evaluation = asyncio.create_task(async_run_evaluation(**arguments))
+    try:
+        result = await evaluation
+    except asyncio.CancelledError:
+        if not unusable:
+            raise
+        raise EndpointError(
+            f"the endpoint {run.base_url} answers no sample: {unusable[0].message}; "
+            "mend it and run again with --reuse to keep what was scored"
+        ) from None
+    except RuntimeError as error:
+        raise RunFailedError(f"the host ended the run as failed: {error}", _run_dir(run)) from error
+    finally:
+        endpoint_listener.reset(token)
+    return Path(result["paths"]["metrics_json"]).parent
+
+
+def _run_dir(run: HostRun) -> Path | None:
+    found = sorted((run.results_dir / run.run_name).glob(f"*/{run.run_id}"))
+    return found[-1] if found else None
+
+
+def host_configuration_files() -> list[Path]:
+    """List the configuration files AgentCompass would merge, silently, into a run started in this directory."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    from agentcompass.runtime.config import load_run_config
+
+    return list(load_run_config(None).paths)

@@ -1,0 +1,222 @@
+"""The one door to official code: it is loaded out of the verified wheel, into modules nobody else can import.
+
+Nothing of bfcl-eval is installed, put on ``sys.path`` or left in ``sys.modules``. Its modules see a short list of
+standard library modules, no ``open`` or ``exec``, and an ``eval`` that only knows arithmetic on literals.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType, ModuleType, SimpleNamespace
+from typing import Any
+
+from agentcompass_bfcl import release
+from agentcompass_bfcl.arithmetic import evaluate_literals
+from agentcompass_bfcl.errors import CheckerError
+from agentcompass_bfcl.subsets import Language
+from agentcompass_bfcl.wheel import Wheel
+
+type Json = Any  # a parsed JSON value
+
+_FROM_WHEEL = (
+    "constants.enums",
+    "constants.type_mappings",
+    "constants.default_prompts",
+    "constants.category_mapping",
+    "constants.executable_backend_config",
+    "eval_checker.ast_eval.type_convertor.java_type_converter",
+    "eval_checker.ast_eval.type_convertor.js_type_converter",
+    "eval_checker.ast_eval.ast_checker",
+    "utils",
+    "model_handler.utils",
+)
+_STANDARD_LIBRARY = frozenset(
+    {"ast", "builtins", "copy", "enum", "functools", "hashlib", "json", "operator", "os", "pathlib", "re"}
+    | {"threading", "typing"}
+)
+_WITHHELD = ("open", "exec", "compile", "input", "breakpoint", "exit", "quit", "help")
+
+# The checker asks by model name whether dots in function names became underscores, as OpenAI-style APIs want it.
+_FC_MODEL, _PROMPT_MODEL = "fc", "prompt"
+
+
+@dataclass(frozen=True, slots=True)
+class Official:
+    """The official functions this package calls, each with upstream's own results.
+
+    Arguments are edited in place by upstream: hand over fresh objects only.
+    """
+
+    _enums: ModuleType
+    _types: ModuleType
+    _utils: ModuleType
+    _handler: ModuleType
+    _checker: ModuleType
+
+    def tools(self, functions: list[dict[str, Json]], sample_id: str) -> list[dict[str, Json]]:
+        """Convert function documents to OpenAI-style tools as the official generator sends them.
+
+        Language hints come first, and turn every Java and JavaScript parameter into a string.
+        """
+        entry = {"id": sample_id, "function": functions}
+        hinted = self._utils.add_language_specific_hint_to_function_doc([entry])[0]["function"]
+        style = self._enums.ModelStyle.OPENAI_COMPLETIONS
+        tools: list[dict[str, Json]] = self._handler.convert_to_tool(hinted, self._types.GORILLA_TO_OPENAPI, style)
+        return tools
+
+    def is_call_list(self, decoded: Json) -> bool:
+        """Tell whether a decoded output is ``[{name: {parameter: value}}, ...]``; an empty list is."""
+        return bool(self._utils.is_function_calling_format_output(decoded))
+
+    def holds_no_call(self, decoded: Json) -> bool:
+        """Tell whether a decoded output counts as an abstention: malformed or empty."""
+        return bool(self._utils.is_empty_output(decoded))
+
+    def check_calls(
+        self,
+        functions: list[dict[str, Json]],
+        decoded: list[dict[str, Json]],
+        answers: list[dict[str, Json]],
+        language: Language,
+        subset: str,
+        *,
+        dots_became_underscores: bool,
+    ) -> dict[str, Json]:
+        """Judge decoded calls: ``{"valid": bool, "error": [...], "error_type": str}``.
+
+        Raises whatever the official checker raises; it does on some outputs.
+        """
+        verdict: dict[str, Json] = self._checker.ast_checker(
+            functions,
+            decoded,
+            answers,
+            self._enums.Language(language.value),
+            subset,
+            _FC_MODEL if dots_became_underscores else _PROMPT_MODEL,
+        )
+        return verdict
+
+
+def load_official(wheel: Wheel) -> Official:
+    """Load the official checker and converters from the wheel (about 50 ms).
+
+    Raises ``CheckerError`` when the code asks for a module it should not need, ``DatasetError`` for a damaged wheel.
+    """
+    loader = _Loader(wheel)
+    return Official(
+        _enums=loader.module("constants.enums"),
+        _types=loader.module("constants.type_mappings"),
+        _utils=loader.module("utils"),
+        _handler=loader.module("model_handler.utils"),
+        _checker=loader.module("eval_checker.ast_eval.ast_checker"),
+    )
+
+
+def checker_identity() -> str:
+    """Identify the code that judges: the release and the checker's own sha256."""
+    checker = release.FILE_SHA256["eval_checker/ast_eval/ast_checker.py"]
+    return f"{release.DISTRIBUTION}=={release.VERSION};ast_checker-sha256:{checker}"
+
+
+class _Loader:
+    """Resolve the imports of official code among its own modules, stand-ins and the allowed standard library."""
+
+    def __init__(self, wheel: Wheel) -> None:
+        self._wheel = wheel
+        self._loaded: dict[str, ModuleType] = {f"bfcl_eval.{name}": module for name, module in _stand_ins().items()}
+        self._loaded["filelock"] = _stub("filelock", FileLock=_refuse("FileLock"))
+        self._loaded["tenacity"] = _stub("tenacity", **{name: _refuse(name) for name in _TENACITY})
+        self._builtins = {**vars(builtins), "__import__": self._import, "eval": evaluate_literals, "print": _silent}
+        for name in _WITHHELD:
+            self._builtins.pop(name, None)
+
+    def module(self, name: str) -> ModuleType:
+        full_name = f"bfcl_eval.{name}"
+        if full_name in self._loaded:
+            return self._loaded[full_name]
+        if name not in _FROM_WHEEL:
+            raise CheckerError(f"official code wants bfcl_eval.{name}, which this release should not need")
+        path = f"{name.replace('.', '/')}.py"
+        code = compile(self._wheel.read(path), f"{release.WHEEL_NAME}/bfcl_eval/{path}", "exec", dont_inherit=True)
+        module = ModuleType(full_name)
+        vars(module)["__builtins__"] = self._builtins
+        self._loaded[full_name] = module
+        exec(code, vars(module))  # noqa: S102 - the file's sha256 is pinned in release.py
+        return module
+
+    def _import(
+        self,
+        name: str,
+        _globals: Mapping[str, object] | None = None,
+        _locals: Mapping[str, object] | None = None,
+        fromlist: tuple[str, ...] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        if name in self._loaded:
+            return self._loaded[name]
+        if name.startswith("bfcl_eval.") and fromlist and level == 0:
+            return self.module(name.removeprefix("bfcl_eval."))
+        if name in _STANDARD_LIBRARY and level == 0:
+            return importlib.import_module(name)
+        raise CheckerError(f"official code wants the module {name!r}, which it should not need")
+
+
+_TENACITY = ("retry", "retry_if_exception_message", "retry_if_exception_type", "wait_random_exponential")
+
+
+def _stand_ins() -> dict[str, ModuleType]:
+    """Stand in for modules that need heavy dependencies or make directories when imported."""
+    underscore = {
+        _FC_MODEL: SimpleNamespace(underscore_to_dot=True),
+        _PROMPT_MODEL: SimpleNamespace(underscore_to_dot=False),
+    }
+    parsers = {
+        "java_parser": ("parse_java_function_call",),
+        "js_parser": ("parse_javascript_function_call",),
+        "json_parser": ("parse_json_function_call",),
+        "xml_parser": ("parse_concise_xml_function_call", "parse_verbose_xml_function_call"),
+    }
+    modules = {
+        "constants.model_config": _stub("model_config", MODEL_CONFIG_MAPPING=MappingProxyType(underscore)),
+        "constants.eval_config": _stub("eval_config"),
+    }
+    for parser, functions in parsers.items():
+        modules[f"model_handler.parser.{parser}"] = _stub(parser, **{name: _refuse(name) for name in functions})
+    return modules
+
+
+def _stub(name: str, **attributes: object) -> ModuleType:
+    module = ModuleType(name)
+    vars(module).update(attributes)
+    return module
+
+
+def _refuse(name: str) -> Callable[..., object]:
+    # A class, so that ``dict[str, FileLock]`` in an annotation still evaluates.
+    def refuse(_self: object, *_args: object, **_kwargs: object) -> None:
+        raise CheckerError(f"official code called {name}, which single-turn scoring should not need")
+
+    return type(name, (), {"__init__": refuse})
+
+
+def _silent(*_args: object, **_kwargs: object) -> None:
+    """Swallow what upstream's JavaScript converter prints for every dictionary it cannot read."""
+
+
+def decode_function_calls(output: Json) -> list[dict[str, Json]]:
+    """Decode a function-calling output ``[{name: arguments as JSON text}, ...]`` by the official rule.
+
+    Only the first key of each call counts. Raises what a malformed call makes it raise: ``ValueError``,
+    ``TypeError``, ``AttributeError``, ``IndexError``, ``KeyError`` or ``RecursionError``.
+    """
+    decoded = []
+    for call in output:
+        name = next(iter(call.keys()), None)
+        if name is None:
+            raise IndexError("a call without a name")
+        decoded.append({name: json.loads(call[name])})
+    return decoded

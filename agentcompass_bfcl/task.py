@@ -1,0 +1,34 @@
+"""What a model is asked: messages and tools exactly as the official generator sends them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from agentcompass_bfcl.dataset import Entry
+from agentcompass_bfcl.official import Official
+
+type Json = Any  # a parsed JSON value
+
+
+class Mode(StrEnum):
+    """How functions are offered. ``fc``: as tools of the chat completions API, answered by native tool calls."""
+
+    FC = "fc"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """The part of a chat completions request that the benchmark decides.
+
+    ``tools`` is empty for the four rows that document no function; then no ``tools`` key may be sent, as upstream.
+    """
+
+    messages: list[dict[str, Json]]
+    tools: list[dict[str, Json]]
+
+
+def chat_request(entry: Entry, official: Official) -> ChatRequest:
+    """Build a row's request. Fresh objects on every call: harnesses write into what they are given."""
+    return ChatRequest(messages=entry.messages(), tools=official.tools(entry.functions(), entry.id))
