@@ -6,6 +6,7 @@ such names; it leaves text alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -36,6 +37,10 @@ class AttemptRecord(BaseModel):
     def truncated(self) -> bool:
         """Tell whether the reply was cut off at the token limit; it is scored as it stands."""
         return self.finish_reason == "length"
+
+    def to_text(self) -> str:
+        """Write as JSON in ASCII: a reply may hold half a surrogate pair, which no UTF-8 file can."""
+        return json.dumps(self.model_dump(exclude_none=True))
 
 
 def attempt_record(verdict: Verdict, output: Any, raw_result: Mapping[str, Any], latency_ms: object) -> AttemptRecord:
@@ -70,7 +75,9 @@ def read_attempt_record(payload: Mapping[str, Any]) -> AttemptRecord | None:
     if text is None:
         return None
     try:
-        return AttemptRecord.model_validate_json(text)
+        return AttemptRecord.model_validate(json.loads(text))
+    except (TypeError, RecursionError, json.JSONDecodeError) as error:
+        raise RunDirError(f"unreadable attempt record: Invalid JSON ({error})") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the record"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,19 +30,28 @@ from agentcompass.runtime.models.result import ExecutionIssue, IssueSeverity
 from agentcompass_bfcl import __version__
 from agentcompass_bfcl.aggregate import aggregate
 from agentcompass_bfcl.attempt import EXTRA_KEY, attempt_record
+from agentcompass_bfcl.bounded import load_judge
 from agentcompass_bfcl.collect import collect
 from agentcompass_bfcl.dataset import Dataset, Entry
 from agentcompass_bfcl.draw import PRESET_SAMPLES, fingerprint, select
 from agentcompass_bfcl.errors import ConfigError, ResponseError
 from agentcompass_bfcl.identity import expected_entries, question_identity, without_credentials
 from agentcompass_bfcl.metric_result import MetricResult, build_metric_result
-from agentcompass_bfcl.official import Official
-from agentcompass_bfcl.response import Calls, Response, Silence, official_output, response_from_message
+from agentcompass_bfcl.parsers import require_prompt_parsers
+from agentcompass_bfcl.response import (
+    Calls,
+    Response,
+    Silence,
+    Text,
+    official_output,
+    response_from_message,
+    without_leading_think,
+)
 from agentcompass_bfcl.result import build_document
-from agentcompass_bfcl.score import Hit, Unscored, score_sample
+from agentcompass_bfcl.score import Hit, Unscored, Verdict
 from agentcompass_bfcl.settings import FIELDS, RunSettings, parse_settings
 from agentcompass_bfcl.sources import load_sources
-from agentcompass_bfcl.task import chat_request
+from agentcompass_bfcl.task import Mode, chat_request
 
 _HOST_FIELDS = ("model", "sample_ids", "aggregation_mode", "category_hierarchy")
 # The stock harness calls an empty reply a run error; on irrelevance rows it is the right answer.
@@ -66,6 +76,7 @@ class BfclConfig(RuntimeBenchmarkConfig):
     mode: str | None = _setting("mode")
     on_error: str | None = _setting("on_error")
     tool_choice: str | None = _setting("tool_choice")
+    strip_think: Any = _setting("strip_think")
     wheel: str | None = _setting("wheel")
     settings: RunSettings = field(init=False, default_factory=RunSettings)
 
@@ -102,9 +113,11 @@ class BfclBenchmark(BaseBenchmark):
         tasks = [_task(entry) for entry in expected_entries(settings, dataset, None)]
         if not tasks:
             raise ConfigError(f"shard {settings.shard} of this draw is empty; use fewer shards")
-        drawn, pinned = len(select(settings.spec, dataset)), PRESET_SAMPLES.get(settings.draw_name)
-        if pinned is not None and drawn != pinned:
-            tasks[0].load_warnings.append(f"draw {settings.draw_name} has {drawn} rows here, {pinned} elsewhere")
+        drawn, pinned = select(settings.spec, dataset), PRESET_SAMPLES.get(settings.draw_name)
+        if settings.mode is Mode.PROMPT:
+            require_prompt_parsers(entry.subset for entry in drawn)
+        if pinned is not None and len(drawn) != pinned:
+            tasks[0].load_warnings.append(f"draw {settings.draw_name} has {len(drawn)} rows here, {pinned} elsewhere")
         return tasks
 
     async def prepare_task(
@@ -113,7 +126,7 @@ class BfclBenchmark(BaseBenchmark):
         """Build the request of one sample; every object in it is fresh, since harnesses write into them."""
         settings = self.build_config(req).settings
         sources = load_sources(settings.wheel)
-        request = chat_request(sources.dataset.entry(task.task_id), sources.official)
+        request = chat_request(sources.dataset.entry(task.task_id), sources.official, settings.mode)
         kwargs = json.loads(json.dumps(req.model.params))
         # Lets a server's log, and our own endpoint, tell which sample a request is about.
         kwargs["extra_headers"] = {"X-Client-Request-Id": f"bfcl-{task.task_id}", **kwargs.get("extra_headers", {})}
@@ -141,14 +154,21 @@ class BfclBenchmark(BaseBenchmark):
         _accept_empty_reply(result)
         if any(issue.severity is not IssueSeverity.WARNING for issue in result.issues):
             return replace(result, metrics={})
-        sources = load_sources(self.build_config(req).settings.wheel)
-        raw_result = result.artifacts.get("raw_result") or {}
+        settings = self.build_config(req).settings
+        sources = load_sources(settings.wheel)
         try:
-            response = response_from_message(raw_result)
+            raw_result = _message(result)
+            response = response_from_message(raw_result, settings.mode)
         except ResponseError as error:
             issue = ExecutionIssue("error", "run", "transport_invalid_reply", str(error))
             return replace(result, metrics={}, issues=[*result.issues, issue])
-        return _judged(sources.dataset.entry(task.task_id), response, result, raw_result, sources.official)
+        if settings.strip_think and isinstance(response, Text):
+            response = Text(without_leading_think(response.text))
+        entry = sources.dataset.entry(task.task_id)
+        output = official_output(response, settings.mode)
+        # In a thread: an output that runs away would hold up every other sample until its limit.
+        verdict = await asyncio.to_thread(load_judge(settings.wheel).verdict, entry, output, settings.mode)
+        return _judged(verdict, response, output, result, raw_result)
 
     def aggregate_metrics(self, results: list[dict[str, Any]], req: RunRequest, config: Any) -> MetricResult:
         """Count the persisted attempts and compute every score from the counts.
@@ -159,7 +179,8 @@ class BfclBenchmark(BaseBenchmark):
         dataset = load_sources(settings.wheel).dataset
         report = super().aggregate_metrics(results, req, config)
         expected = expected_entries(settings, dataset, config.sample_ids)
-        found = collect(results, expected, req.execution.attempts.k)
+        attempts = req.execution.attempts
+        found = collect(results, expected, attempts.k, any_of=attempts.strategy == "pass")
         by_reducer = {"native": found.by_attempt, "avg": found.by_attempt, "pass": found.by_task}
         document = build_document(
             by_reducer[report.series[0].reducer],
@@ -194,14 +215,21 @@ def _accept_empty_reply(result: RunResult) -> None:
             result.status = TaskStatus.COMPLETED
 
 
+def _message(result: RunResult) -> Mapping[str, Any]:
+    """Give the message a harness handed over. An empty one is an abstention, so that nothing may pass for one."""
+    message = result.artifacts.get("raw_result")
+    if not isinstance(message, Mapping) or "content" not in message:
+        raise ResponseError("the harness handed over no message in artifacts.raw_result")
+    if message.get("stop_reason") == "function_call" and not message.get("tool_calls"):
+        # The stock harness drops the call itself.
+        raise ResponseError("a legacy function_call: the endpoint has to answer with tool_calls")
+    return message
+
+
 def _judged(
-    entry: Entry, response: Response, result: RunResult, raw_result: Mapping[str, Any], official: Official
+    verdict: Verdict, response: Response, output: Any, result: RunResult, raw_result: Mapping[str, Any]
 ) -> RunResult:
-    verdict = score_sample(entry, response, official)
-    output = official_output(response)
-    record = attempt_record(verdict, output, raw_result, result.telemetry.get("llm_infer_ms")).model_dump_json(
-        exclude_none=True
-    )
+    record = attempt_record(verdict, output, raw_result, result.telemetry.get("llm_infer_ms")).to_text()
     if result.trajectory is not None and result.trajectory.steps:
         # The host's viewer shows a step's observation, and none of the places a benchmark may write to.
         result.trajectory.steps[0].observation = [record]

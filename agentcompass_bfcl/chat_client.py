@@ -17,6 +17,7 @@ import tenacity
 
 from agentcompass_bfcl.errors import EndpointError
 from agentcompass_bfcl.response import TransportFailure
+from agentcompass_bfcl.settings import parse_base_url
 
 type Json = Any  # a parsed JSON value
 
@@ -24,6 +25,7 @@ type Json = Any  # a parsed JSON value
 _MAY_PASS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _CONCERNS_ALL = frozenset({401, 402, 403, 404})
 _LONGEST_MESSAGE = 500
+_LONGEST_START = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,10 @@ class RequestError(EndpointError):
 
 @dataclass(slots=True)
 class ChatClient:
-    """An endpoint to send requests to. Make one per process and close it: each client builds a TLS context."""
+    """An endpoint to send requests to. Make one per process and close it: each client builds a TLS context.
+
+    Raises ``ConfigError`` for a ``base_url`` that is no HTTP address.
+    """
 
     base_url: str
     api_key: str = field(repr=False)
@@ -76,7 +81,7 @@ class ChatClient:
 
     def __post_init__(self) -> None:
         self._client = openai.AsyncOpenAI(
-            base_url=self.base_url or None,
+            base_url=parse_base_url(self.base_url) or None,
             api_key=self.api_key or "none",  # local servers ask for none, the library insists on one
             max_retries=0,
             timeout=self.timeout_seconds,
@@ -93,7 +98,7 @@ class ChatClient:
         """
         retrying = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(self.policy.max_retries + 1)
-            | tenacity.stop_after_delay(self.policy.budget_seconds),
+            | tenacity.stop_before_delay(self.policy.budget_seconds),
             wait=self._wait,
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, RequestError) and error.may_pass),
             reraise=True,
@@ -102,14 +107,11 @@ class ChatClient:
         return reply
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
-        backoff = tenacity.wait_exponential_jitter(
-            initial=self.policy.first_delay_seconds,
-            max=self.policy.longest_delay_seconds,
-            jitter=self.policy.first_delay_seconds,
-        )(state)
+        first, longest = self.policy.first_delay_seconds, self.policy.longest_delay_seconds
+        backoff = tenacity.wait_exponential(multiplier=first, max=longest) + tenacity.wait_random(0, first)
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after if isinstance(error, RequestError) else None
-        return min(self.policy.longest_delay_seconds, backoff if asked is None else max(asked, 0.0))
+        return min(longest, backoff(state) if asked is None else max(asked, 0.0))
 
     async def _try_once(self, request: dict[str, Json]) -> Reply:
         limit = request.get("timeout")
@@ -127,11 +129,11 @@ class ChatClient:
             raise self._status_failed(error) from None
         except openai.APIConnectionError as error:
             raise self._connection_failed(error) from None
-        return _reply(body, (time.monotonic() - started) * 1000)
+        return self._reply(body, (time.monotonic() - started) * 1000)
 
     def _status_failed(self, error: openai.APIStatusError) -> RequestError:
         status = error.status_code
-        message = self._without_secrets(f"HTTP {status}: {error.message}")
+        message = self._without_secrets(f"HTTP {status}: {_server_message(error)}")
         return RequestError(
             TransportFailure(f"http_{status}", message),
             may_pass=status in _MAY_PASS,
@@ -147,30 +149,47 @@ class ChatClient:
         message = self._without_secrets(f"{type(cause).__name__}: {cause}")
         return RequestError(TransportFailure(code, message), may_pass=True, concerns_all=unreachable)
 
+    def _reply(self, body: bytes, latency_ms: float) -> Reply:
+        try:
+            payload = json.loads(body)
+            choice = payload["choices"][0]
+            message = _whole_text(choice["message"])
+            if not isinstance(message, Mapping):
+                raise TypeError("choices[0].message is not an object")
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            start = self._without_secrets(body.decode("utf-8", "replace"))[:_LONGEST_START]
+            what = f"the body is no chat completion ({type(error).__name__}: {error}); it starts: {start}"
+            raise RequestError(TransportFailure("invalid_body", what[:_LONGEST_MESSAGE])) from None
+        finish_reason, usage = choice.get("finish_reason"), payload.get("usage")
+        return Reply(
+            message=message,
+            finish_reason=finish_reason if isinstance(finish_reason, str) else None,
+            usage=usage if isinstance(usage, Mapping) else None,
+            latency_ms=latency_ms,
+        )
+
     def _without_secrets(self, text: str) -> str:
-        # Servers repeat the key they refuse.
+        # Servers repeat the key they refuse. Before anything is cut off: half a key would not be found.
         cleaned = text.replace(self.api_key, "********") if len(self.api_key) >= 4 else text
         return " ".join(cleaned.split())[:_LONGEST_MESSAGE]
 
 
-def _reply(body: bytes, latency_ms: float) -> Reply:
-    try:
-        payload = json.loads(body)
-        choice = payload["choices"][0]
-        message = choice["message"]
-        if not isinstance(message, Mapping):
-            raise TypeError("choices[0].message is not an object")
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        start = " ".join(body[:80].decode("utf-8", "replace").split())
-        what = f"the body is no chat completion ({type(error).__name__}: {error}); it starts: {start}"
-        raise RequestError(TransportFailure("invalid_body", what[:_LONGEST_MESSAGE])) from None
-    finish_reason, usage = choice.get("finish_reason"), payload.get("usage")
-    return Reply(
-        message=message,
-        finish_reason=finish_reason if isinstance(finish_reason, str) else None,
-        usage=usage if isinstance(usage, Mapping) else None,
-        latency_ms=latency_ms,
-    )
+def _server_message(error: openai.APIStatusError) -> str:
+    message = error.body.get("message") if isinstance(error.body, Mapping) else None
+    return message if isinstance(message, str) else error.response.text
+
+
+def _whole_text(value: Json) -> Json:
+    """Replace halves of surrogate pairs, which JSON can spell and no file can hold, by U+FFFD."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_whole_text(item) for item in value]
+        case dict():
+            return {_whole_text(key): _whole_text(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _seconds(header: str | None) -> float | None:

@@ -27,13 +27,17 @@ class Collected:
     truncated: int
 
 
-def collect(details: Sequence[Mapping[str, Any]], expected: Sequence[Entry], k: int) -> Collected:
+def collect(
+    details: Sequence[Mapping[str, Any]], expected: Sequence[Entry], k: int, *, any_of: bool = False
+) -> Collected:
     """Count a run's persisted tasks against the rows it had to score.
 
     Rows that were drawn and never run count as errors of type ``not_run``: a killed run must not look like a complete
     smaller one. A finished attempt without a verdict is an error of type ``no_verdict``. Scores come from ``status``,
     ``category`` and ``metrics`` alone, which the host keeps as they were. Raises ``TallyError`` for a task counted
     twice and ``RunDirError`` naming the task for an unreadable attempt record.
+
+    ``any_of`` says that attempts end with the first hit (the host's strategy ``pass``): later ones are not missing.
     """
     never_run = _never_run(details, expected)
     by_attempt = union(tally_attempts(details, k), *[never_run] * k)
@@ -47,7 +51,8 @@ def collect(details: Sequence[Mapping[str, Any]], expected: Sequence[Entry], k: 
             truncated += record.truncated
         if attempt_outcome(payload) is Outcome.ERROR:
             error_types[first_issue_code(payload)] += 1
-    not_run = sum(tally.errors for tally in by_attempt.values()) - error_types.total()
+    errors = never_run if any_of else by_attempt
+    not_run = sum(tally.errors for tally in errors.values()) - (0 if any_of else error_types.total())
     if not_run > 0:
         error_types[NOT_RUN] = not_run
     return Collected(

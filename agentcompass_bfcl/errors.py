@@ -48,6 +48,14 @@ class RunDirError(BfclError):
     """A run directory is missing, damaged or not a BFCL run."""
 
 
+class OfficialResultsError(BfclError):
+    """A place holds no result files of bfcl-eval, or one that is named has another name than theirs."""
+
+
+class ExportError(BfclError):
+    """A run cannot be written in the wanted form, or not to the wanted place."""
+
+
 class RunFailedError(BfclError):
     """The host ended a run as failed. ``run_dir`` holds what it has; None when it has nothing."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
+import math
 from collections.abc import AsyncGenerator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -38,6 +40,11 @@ from openai.resources.chat.completions import AsyncCompletions
 from agentcompass_bfcl.chat_client import ChatClient, Reply, RequestError, RetryPolicy
 from agentcompass_bfcl.errors import ConfigError
 from agentcompass_bfcl.response import TransportFailure
+from agentcompass_bfcl.settings import parse_base_url
+from agentcompass_bfcl.subsets import Rule, subset_named
+from agentcompass_bfcl.tool_watch import ToolWatch
+
+logger = logging.getLogger(__name__)
 
 # Issue codes of failed requests start so; a repeated run asks the host to try these again.
 TRANSPORT_PREFIX = "transport_"
@@ -46,6 +53,10 @@ _RESERVED = ("messages", "model", "tools", "stream", "stream_options", "n")
 
 # Whoever runs the host inside a process may ask to be told, once, that the endpoint serves no sample at all.
 endpoint_listener: ContextVar[Callable[[TransportFailure], None] | None] = ContextVar("endpoint_listener", default=None)
+
+# What closes each open client. Held here and not by the harness, which goes before its loop ends: the loop would then
+# close the client in a task of its own that it does not wait for.
+_keepers: dict[int, AsyncGenerator[ChatClient]] = {}
 
 
 @dataclass(slots=True)
@@ -59,7 +70,7 @@ class BfclChatConfig(RuntimeHarnessConfig):
     def __post_init__(self) -> None:
         for name, least in (("max_retries", 0), ("retry_budget_seconds", 0), ("request_timeout_seconds", 0.001)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
                 raise ConfigError(f"harness parameter {name} is {value!r}; a number of at least {least} is allowed")
         self.max_retries = int(self.max_retries)
 
@@ -84,11 +95,12 @@ class BfclChatHarness(OpenAIChatHarness):
 
     def __init__(self) -> None:
         self._client: ChatClient | None = None
-        self._keeper: AsyncGenerator[ChatClient] | None = None
         self._unusable: TransportFailure | None = None
+        self._tool_watch = ToolWatch()
 
     def build_config(self, req: RunRequest) -> BfclChatConfig:
-        """Check the harness's and the model's parameters before the first request."""
+        """Check the address and the harness's and the model's parameters before the first request."""
+        parse_base_url(req.model.base_url)
         check_model_params(req.model.params)
         config: BfclChatConfig = BfclChatConfig.from_params(req.harness.params, field_name=f"harnesses.{self.id}")
         return config
@@ -106,8 +118,9 @@ class BfclChatHarness(OpenAIChatHarness):
     async def start_session(self, env: EnvironmentSession, req: RunRequest, plan: BfclChatPlan) -> ChatClient:
         """Return the run's client, made for the first sample."""
         if self._client is None:
-            self._keeper = _kept_open(req, plan)
-            self._client = await anext(self._keeper)
+            keeper = _kept_open(req, plan)
+            self._client = await anext(keeper)
+            _keepers[id(self._client)] = keeper
         return self._client
 
     async def close_session(self, session: ChatClient) -> None:
@@ -129,7 +142,23 @@ class BfclChatHarness(OpenAIChatHarness):
             if error.concerns_all:
                 self._give_up(error.failure)
             raise _failure(error.failure) from None
+        self._watch_tools(prepared, reply)
         return _run_result(prepared, reply, started_at)
+
+    def _watch_tools(self, prepared: PreparedTask, reply: Reply) -> None:
+        tools = prepared.metadata.get("tools")
+        if not tools:
+            return
+        watch = self._tool_watch
+        tokens = (reply.usage or {}).get("prompt_tokens")
+        warning = watch.observe(
+            wants_call=subset_named(prepared.category).rule is not Rule.IRRELEVANCE,
+            has_call=bool(reply.message.get("tool_calls")),
+            prompt_tokens=tokens if isinstance(tokens, int) else None,
+            sent_characters=len(prepared.input.prompt) + len(json.dumps(tools)) if watch.wants_prompt_sizes else 0,
+        )
+        if warning is not None:
+            logger.warning("bfcl: %s", warning)
 
     def _give_up(self, failure: TransportFailure) -> None:
         if self._unusable is None:
@@ -147,6 +176,10 @@ def check_model_params(params: dict[str, Any]) -> None:
             raise ConfigError(f"model parameter {name!r} is {value!r}; the benchmark decides it, so leave it out")
         if name not in known:
             raise ConfigError(f"model parameter {name!r} is not in the chat completions API; put it under extra_body")
+        if name.startswith("extra_") and not isinstance(value, dict):
+            raise ConfigError(f"model parameter {name!r} is {value!r}; an object is expected")
+        if name == "timeout" and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+            raise ConfigError(f"model parameter {name!r} is {value!r}; a number of seconds above 0 is expected")
 
 
 async def _kept_open(req: RunRequest, plan: BfclChatPlan) -> AsyncGenerator[ChatClient]:
@@ -160,6 +193,7 @@ async def _kept_open(req: RunRequest, plan: BfclChatPlan) -> AsyncGenerator[Chat
     try:
         yield client
     finally:
+        del _keepers[id(client)]
         await client.close()
 
 

@@ -10,8 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentcompass_bfcl.errors import EndpointError, RunFailedError
+from agentcompass_bfcl.errors import BfclError, ConfigError, EndpointError, RunFailedError
+from agentcompass_bfcl.identity import without_credentials
 from agentcompass_bfcl.response import TransportFailure
+from agentcompass_bfcl.settings import parse_base_url
+
+# Codes of failures that a repeated run should not take over: ours, the stock harness's, and the host's own.
+_PASSING_FAULTS = ("^transport_", "^checker_", "^model_failed$", "^model_timeout$", "^(evaluate|run|harness)_failed$")
 
 
 def register() -> None:
@@ -60,8 +65,9 @@ def run_in_host(run: HostRun) -> Path:
 async def _run(run: HostRun) -> Path:
     from agentcompass.launcher import async_run_evaluation
 
-    from agentcompass_bfcl.harness import TRANSPORT_PREFIX, endpoint_listener
+    from agentcompass_bfcl.harness import endpoint_listener
 
+    _refuse_what_cannot_be_sent(run)
     unusable: list[TransportFailure] = []
 
     def give_up(failure: TransportFailure) -> None:
@@ -89,9 +95,9 @@ async def _run(run: HostRun) -> Path:
         "file_log_level": "INFO",
     }
     if run.reuse:
-        # The host reuses failed samples as they are unless it may retry them.
-        arguments |= {"reuse": True, "max_retries": 1, "retry_pattern_list": [f"^{TRANSPORT_PREFIX}", "^checker_"]}
-        arguments |= {"execution_params": {"retry_min_delay_seconds": 0.0, "retry_max_delay_seconds": 1.0}}
+        # The host reuses failed samples as they are unless it may retry them; it allows no delay of 0.
+        arguments |= {"reuse": True, "max_retries": 1, "retry_pattern_list": [*_PASSING_FAULTS]}
+        arguments |= {"execution_params": {"retry_min_delay_seconds": 0.01, "retry_max_delay_seconds": 1.0}}
     evaluation = asyncio.create_task(async_run_evaluation(**arguments))
     try:
         result = await evaluation
@@ -99,14 +105,28 @@ async def _run(run: HostRun) -> Path:
         if not unusable:
             raise
         raise EndpointError(
-            f"the endpoint {run.base_url} answers no sample: {unusable[0].message}; "
+            f"the endpoint {without_credentials(run.base_url)} answers no sample: {unusable[0].message}; "
             "mend it and run again with --reuse to keep what was scored"
         ) from None
+    except ValueError as error:
+        if isinstance(error, BfclError):
+            raise
+        raise ConfigError(f"the host refuses the run: {' '.join(str(error).split())}") from error
     except RuntimeError as error:
         raise RunFailedError(f"the host ended the run as failed: {error}", _run_dir(run)) from error
     finally:
         endpoint_listener.reset(token)
     return Path(result["paths"]["metrics_json"]).parent
+
+
+def _refuse_what_cannot_be_sent(run: HostRun) -> None:
+    # The host would find some of this as well, and print a traceback with it.
+    from agentcompass_bfcl.harness import BfclChatConfig, BfclChatHarness, check_model_params
+
+    parse_base_url(run.base_url)
+    check_model_params(dict(run.model_params))
+    if run.harness == BfclChatHarness.id:
+        BfclChatConfig.from_params(dict(run.harness_params), field_name="harness parameters")
 
 
 def _run_dir(run: HostRun) -> Path | None:

@@ -34,6 +34,7 @@ def question_identity(settings: RunSettings, dataset: Dataset, request: Mapping[
         "checker": checker_identity(),
         "mode": settings.mode.value,
         "tool_choice": None if settings.tool_choice is None else settings.tool_choice.value,
+        "strip_think": settings.strip_think,
         "request": dict(request),
         "on_error": settings.on_error.value,
     }

@@ -1,7 +1,8 @@
 """Values as the checker's Java and JavaScript converters want to read them.
 
 In these two languages every argument is a string that holds source code, and the official converters turn it back
-into a value. They read a small part of each language, sometimes oddly; what is written here is what they read.
+into a value, in both modes. They read a small part of each language, sometimes oddly; what is written here is what
+they read.
 """
 
 from __future__ import annotations
@@ -30,6 +31,19 @@ def literal(value: Json, type_name: str, item_type: str | None, language: Langua
             return _java(value, type_name, item_type)
         case Language.JAVASCRIPT:
             return _javascript(value, type_name, item_type)
+
+
+def literal_in_text(value: Json, type_name: str, item_type: str | None, language: Language) -> str:
+    """Write a value as it stands behind ``parameter=`` in prompt mode.
+
+    Java and JavaScript source goes between quotes that do not occur in it: upstream's parsers take the quotes off and
+    undo no escapes, and of a Java object they keep no body. Java's single quotes may hold any text there.
+    """
+    written = literal(value, type_name, item_type, language)
+    if language is Language.PYTHON:
+        return repr(written)
+    quote = next((quote for quote in ('"', "'") if quote not in written), "")
+    return f"{quote}{written}{quote}"
 
 
 def _java(value: Json, type_name: str, item_type: str | None) -> str:

@@ -1,7 +1,8 @@
 """The one door to official code: it is loaded out of the verified wheel, into modules nobody else can import.
 
 Nothing of bfcl-eval is installed, put on ``sys.path`` or left in ``sys.modules``. Its modules see a short list of
-standard library modules, no ``open`` or ``exec``, and an ``eval`` that only knows arithmetic on literals.
+standard library modules, no ``open`` or ``exec``, and an ``eval`` that only knows arithmetic on literals. Its Java and
+JavaScript parsers are loaded when prompt mode first needs them, with stand-ins for the libraries they import.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 from agentcompass_bfcl import release
 from agentcompass_bfcl.arithmetic import evaluate_literals
 from agentcompass_bfcl.errors import CheckerError
+from agentcompass_bfcl.parsers import load_parser_modules
+from agentcompass_bfcl.stand_ins import ast_module, refusal, stub
 from agentcompass_bfcl.subsets import Language
 from agentcompass_bfcl.wheel import Wheel
 
@@ -33,9 +36,11 @@ _FROM_WHEEL = (
     "eval_checker.ast_eval.ast_checker",
     "utils",
     "model_handler.utils",
+    "model_handler.parser.java_parser",
+    "model_handler.parser.js_parser",
 )
 _STANDARD_LIBRARY = frozenset(
-    {"ast", "builtins", "copy", "enum", "functools", "hashlib", "json", "operator", "os", "pathlib", "re"}
+    {"builtins", "copy", "enum", "functools", "hashlib", "json", "operator", "os", "pathlib", "re"}
     | {"threading", "typing"}
 )
 _WITHHELD = ("open", "exec", "compile", "input", "breakpoint", "exit", "quit", "help")
@@ -62,11 +67,36 @@ class Official:
 
         Language hints come first, and turn every Java and JavaScript parameter into a string.
         """
-        entry = {"id": sample_id, "function": functions}
-        hinted = self._utils.add_language_specific_hint_to_function_doc([entry])[0]["function"]
+        hinted = self._hinted(functions, sample_id)
         style = self._enums.ModelStyle.OPENAI_COMPLETIONS
         tools: list[dict[str, Json]] = self._handler.convert_to_tool(hinted, self._types.GORILLA_TO_OPENAPI, style)
         return tools
+
+    def prompt_messages(
+        self, messages: list[dict[str, Json]], functions: list[dict[str, Json]], sample_id: str
+    ) -> list[dict[str, Json]]:
+        """Put the official system prompt, which documents the functions, before a row's own messages.
+
+        Functions get the same language hints as tools do, but keep their names. A system message of the row's own
+        is appended to the prompt.
+        """
+        hinted = self._hinted(functions, sample_id)
+        asked: list[dict[str, Json]] = self._handler.system_prompt_pre_processing_chat_model(
+            messages, hinted, sample_id
+        )
+        return asked
+
+    def _hinted(self, functions: list[dict[str, Json]], sample_id: str) -> Json:
+        entry = {"id": sample_id, "function": functions}
+        return self._utils.add_language_specific_hint_to_function_doc([entry])[0]["function"]
+
+    def decode_prompt(self, output: Json, language: Language) -> Json:
+        """Decode what a model wrote in prompt mode: ``[{name: {parameter: value}}, ...]``, or something else.
+
+        Upstream returns other things for some Java and JavaScript texts. Raises whatever official code raises for a
+        text that is no list of calls, and ``ConfigError`` without the parsers that Java and JavaScript need.
+        """
+        return self._handler.default_decode_ast_prompting(output, self._enums.ReturnFormat(language.value))
 
     def is_call_list(self, decoded: Json) -> bool:
         """Tell whether a decoded output is ``[{name: {parameter: value}}, ...]``; an empty list is."""
@@ -128,8 +158,12 @@ class _Loader:
     def __init__(self, wheel: Wheel) -> None:
         self._wheel = wheel
         self._loaded: dict[str, ModuleType] = {f"bfcl_eval.{name}": module for name, module in _stand_ins().items()}
-        self._loaded["filelock"] = _stub("filelock", FileLock=_refuse("FileLock"))
-        self._loaded["tenacity"] = _stub("tenacity", **{name: _refuse(name) for name in _TENACITY})
+        self._loaded["ast"] = ast_module()
+        self._loaded["filelock"] = stub("filelock", FileLock=refusal("FileLock"))
+        self._loaded["tenacity"] = stub("tenacity", **{name: refusal(name) for name in _TENACITY})
+        for parser, function in _PARSERS.items():
+            name = f"bfcl_eval.model_handler.parser.{parser}"
+            self._loaded[name] = stub(parser, **{function: self._parse_later(parser, function)})
         self._builtins = {**vars(builtins), "__import__": self._import, "eval": evaluate_literals, "print": _silent}
         for name in _WITHHELD:
             self._builtins.pop(name, None)
@@ -140,6 +174,10 @@ class _Loader:
             return self._loaded[full_name]
         if name not in _FROM_WHEEL:
             raise CheckerError(f"official code wants bfcl_eval.{name}, which this release should not need")
+        return self._run(name)
+
+    def _run(self, name: str) -> ModuleType:
+        full_name = f"bfcl_eval.{name}"
         path = f"{name.replace('.', '/')}.py"
         code = compile(self._wheel.read(path), f"{release.WHEEL_NAME}/bfcl_eval/{path}", "exec", dont_inherit=True)
         module = ModuleType(full_name)
@@ -147,6 +185,17 @@ class _Loader:
         self._loaded[full_name] = module
         exec(code, vars(module))  # noqa: S102 - the file's sha256 is pinned in release.py
         return module
+
+    def _parse_later(self, parser: str, function: str) -> Callable[[str], Json]:
+        real: list[Callable[[str], Json]] = []
+
+        def parse(source: str) -> Json:
+            if not real:
+                self._loaded |= load_parser_modules("prompt mode with Java or JavaScript functions")
+                real.append(vars(self._run(f"model_handler.parser.{parser}"))[function])
+            return real[0](source)
+
+        return parse
 
     def _import(
         self,
@@ -165,6 +214,7 @@ class _Loader:
         raise CheckerError(f"official code wants the module {name!r}, which it should not need")
 
 
+_PARSERS = {"java_parser": "parse_java_function_call", "js_parser": "parse_javascript_function_call"}
 _TENACITY = ("retry", "retry_if_exception_message", "retry_if_exception_type", "wait_random_exponential")
 
 
@@ -175,32 +225,16 @@ def _stand_ins() -> dict[str, ModuleType]:
         _PROMPT_MODEL: SimpleNamespace(underscore_to_dot=False),
     }
     parsers = {
-        "java_parser": ("parse_java_function_call",),
-        "js_parser": ("parse_javascript_function_call",),
         "json_parser": ("parse_json_function_call",),
         "xml_parser": ("parse_concise_xml_function_call", "parse_verbose_xml_function_call"),
     }
     modules = {
-        "constants.model_config": _stub("model_config", MODEL_CONFIG_MAPPING=MappingProxyType(underscore)),
-        "constants.eval_config": _stub("eval_config"),
+        "constants.model_config": stub("model_config", MODEL_CONFIG_MAPPING=MappingProxyType(underscore)),
+        "constants.eval_config": stub("eval_config"),
     }
     for parser, functions in parsers.items():
-        modules[f"model_handler.parser.{parser}"] = _stub(parser, **{name: _refuse(name) for name in functions})
+        modules[f"model_handler.parser.{parser}"] = stub(parser, **{name: refusal(name) for name in functions})
     return modules
-
-
-def _stub(name: str, **attributes: object) -> ModuleType:
-    module = ModuleType(name)
-    vars(module).update(attributes)
-    return module
-
-
-def _refuse(name: str) -> Callable[..., object]:
-    # A class, so that ``dict[str, FileLock]`` in an annotation still evaluates.
-    def refuse(_self: object, *_args: object, **_kwargs: object) -> None:
-        raise CheckerError(f"official code called {name}, which single-turn scoring should not need")
-
-    return type(name, (), {"__init__": refuse})
 
 
 def _silent(*_args: object, **_kwargs: object) -> None:

@@ -1,15 +1,15 @@
-"""The reference answers as a model would have to give them: tool calls that the official checker accepts."""
+"""The reference answers as a model would have to give them: tool calls, or text, that the official checker accepts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from agentcompass_bfcl.dataset import Entry
-from agentcompass_bfcl.literals import literal
+from agentcompass_bfcl.literals import literal, literal_in_text
 from agentcompass_bfcl.subsets import Language, Rule, subset_named
 
 type Json = Any  # a parsed JSON value
@@ -55,23 +55,41 @@ class ReferenceCall:
         }
         return tool_name(self.name), json.dumps(arguments, ensure_ascii=False)
 
+    def as_text(self) -> str:
+        """Write the call as a model in prompt mode does: the name with its dots, and named arguments."""
+        arguments = (
+            f"{argument.name}={literal_in_text(argument.value, argument.type_name, argument.item_type, self.language)}"
+            for argument in self.arguments
+        )
+        return f"{self.name}({', '.join(arguments)})"
+
 
 def tool_name(function: str) -> str:
     """Name the tool a function becomes: OpenAI-style APIs allow no dot, so upstream sends an underscore."""
     return function.replace(".", "_")
 
 
+def calls_as_text(calls: Sequence[ReferenceCall]) -> str:
+    """Write calls as the official system prompt wants them: ``[f(x=1), g(y='a')]``."""
+    return f"[{', '.join(call.as_text() for call in calls)}]"
+
+
 def reference_calls(entry: Entry) -> tuple[tuple[str, str], ...]:
-    """Give the calls, ``(tool name, arguments as JSON text)``, that are right for a row.
+    """Give the calls, ``(tool name, arguments as JSON text)``, that are right for a row. See ``right_calls``."""
+    return tuple(call.written() for call in right_calls(entry))
+
+
+def right_calls(entry: Entry) -> tuple[ReferenceCall, ...]:
+    """Give the calls that are right for a row, to be written for either mode.
 
     On live_relevance rows any call is right: the first function, without arguments. On irrelevance rows no call is.
     The rows of ``UNPASSABLE`` get their reference answer as well, though the checker rejects it.
     """
     match subset_named(entry.subset).rule:
         case Rule.AST:
-            return tuple(call.written() for call in accepted_calls(entry))
+            return accepted_calls(entry)
         case Rule.RELEVANCE:
-            return ((tool_name(entry.functions()[0]["name"]), "{}"),)
+            return (ReferenceCall(entry.functions()[0]["name"], (), subset_named(entry.subset).language),)
         case Rule.IRRELEVANCE:
             return ()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentcompass_bfcl.errors import ResponseError
+from agentcompass_bfcl.task import Mode
 
 type Json = Any  # a parsed JSON value
 
@@ -42,7 +43,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Neither a call nor text: an abstention, right on irrelevance rows and wrong elsewhere; not a failure."""
+    """Neither a call nor text: an abstention, right on irrelevance rows and wrong elsewhere; not a failure.
+
+    In prompt mode empty text is ``Text``: upstream reads it as an empty list of calls, and null as no list at all.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +60,19 @@ class TransportFailure:
 type Response = Calls | Text | Silence
 
 
-def response_from_message(message: Mapping[str, Json]) -> Response:
-    """Read an assistant message of the chat completions API.
+def response_from_message(message: Mapping[str, Json], mode: Mode = Mode.FC) -> Response:
+    """Read an assistant message of the chat completions API. In prompt mode its content alone counts, as upstream.
 
     Raises ``ResponseError`` when tool calls are not a list of ``{"function": {"name", "arguments"}}`` or the content
     is not text, and for the legacy ``function_call``: such a body is a failed request, not an abstention.
     """
     tool_calls, content = message.get("tool_calls"), message.get("content")
-    if message.get("function_call") and not tool_calls:
+    if message.get("function_call") and not tool_calls and mode is Mode.FC:
         raise ResponseError("a legacy function_call: the endpoint has to answer with tool_calls")
     if content is not None and not isinstance(content, str):
         content = _joined_parts(content)
+    if mode is Mode.PROMPT:
+        return Silence() if content is None else Text(content)
     text = content or ""
     if tool_calls is not None and not isinstance(tool_calls, list):
         raise ResponseError(f"tool_calls is {type(tool_calls).__name__}, expected a list")
@@ -75,8 +81,13 @@ def response_from_message(message: Mapping[str, Json]) -> Response:
     return Text(text) if text.strip() else Silence()
 
 
-def official_output(response: Response) -> Json:
-    """Give the value the official generator would have stored as ``result``: a list of calls, or text."""
+def official_output(response: Response, mode: Mode = Mode.FC) -> Json:
+    """Give the value the official generator would have stored as ``result``: a list of calls, or text.
+
+    In prompt mode that is the text, whatever calls came along, or None without text.
+    """
+    if mode is Mode.PROMPT:
+        return None if isinstance(response, Silence) else response.text
     match response:
         case Calls(calls):
             return [{call.name: _arguments(call)} for call in calls]
@@ -84,6 +95,16 @@ def official_output(response: Response) -> Json:
             return text
         case Silence():
             return []
+
+
+def without_leading_think(text: str) -> str:
+    """Cut off a ``<think>...</think>`` block that a text begins with, and the blanks around it.
+
+    For servers that leave a model's reasoning in the content. A block that is not closed stays: there is no answer
+    behind it.
+    """
+    start, end = text.lstrip(), "</think>"
+    return start.partition(end)[2].lstrip() if start.startswith("<think>") and end in start else text
 
 
 def _arguments(call: Call) -> Json:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from agentcompass_bfcl.aggregate import WEIGHTS, Aggregate, Node, OnError, aggregate, inner_nodes
 from agentcompass_bfcl.errors import ResultError
+from agentcompass_bfcl.leaderboard import leaderboard
 from agentcompass_bfcl.subsets import SUBSET_BY_NAME, category_of
 from agentcompass_bfcl.tally import Tally, tallies_from_metrics, tallies_to_metrics
 
@@ -54,7 +55,10 @@ class WeightNode(_Part):
 
 
 class Details(_Part):
-    """Everything behind the scores. ``scores`` has both error policies, so that nobody has to guess."""
+    """Everything behind the scores. ``scores`` has both error policies, so that nobody has to guess.
+
+    ``leaderboard`` holds the official leaderboard's own columns; its "Overall" is no number here, see ``leaderboard``.
+    """
 
     subsets: dict[str, SubsetResult]
     categories: dict[str, FiniteFloat]
@@ -64,6 +68,7 @@ class Details(_Part):
     miss_types: dict[str, int]
     error_types: dict[str, int]
     truncated: int = Field(ge=0)
+    leaderboard: dict[str, Any]
 
 
 class ResultDocument(_Part):
@@ -122,6 +127,7 @@ def build_document(
             miss_types=dict(sorted(miss_types.items())),
             error_types=dict(sorted(error_types.items())),
             truncated=truncated,
+            leaderboard=leaderboard(tallies, on_error).to_json(),
         ),
         extra=dict(identity),
     )

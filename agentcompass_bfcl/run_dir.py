@@ -4,11 +4,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentcompass_bfcl.attempt import AttemptRecord, read_attempt_record
+from agentcompass_bfcl.collect import first_issue_code
 from agentcompass_bfcl.errors import RunDirError
 from agentcompass_bfcl.result import ResultDocument, read_document
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One persisted attempt. ``record`` is None where no reply came; then ``problem`` says why."""
+
+    sample_id: str
+    subset: str
+    number: int
+    record: AttemptRecord | None
+    error_code: str | None
+    problem: str
+
+    @property
+    def verdict(self) -> str:
+        """Name the verdict: hit, miss or unscored."""
+        return "unscored" if self.record is None or self.error_code is not None else self.record.verdict
+
+    @property
+    def kind(self) -> str:
+        """Name upstream's error type of a miss, or the code of an error; empty for a hit."""
+        if self.error_code is not None:
+            return self.error_code
+        return (self.record.error_type or "") if self.record is not None else ""
+
 
 _VIEWS = ("schema_version", "metrics", "counts", "details")
 
@@ -43,6 +71,36 @@ def iter_details(run_dir: Path) -> Iterator[Mapping[str, Any]]:
             if attempt is not None:
                 attempts[result_path.parent.name.removeprefix("attempt-")] = attempt
         yield {**task, "attempts": attempts}
+
+
+def read_attempts(run_dir: Path) -> list[Attempt]:
+    """Read every persisted attempt, sorted by subset, place in the data set and attempt number.
+
+    Raises ``RunDirError`` when the directory holds none, or an attempt record is unreadable.
+    """
+    attempts = [attempt for detail in iter_details(run_dir) for attempt in _attempts(detail)]
+    if not attempts:
+        raise RunDirError(f"{run_dir}: no attempt of a run in it; give the run directory, which holds run_info.json")
+    return sorted(attempts, key=lambda attempt: (attempt.subset, _place(attempt.sample_id), attempt.number))
+
+
+def _attempts(detail: Mapping[str, Any]) -> Iterator[Attempt]:
+    for number, payload in detail["attempts"].items():
+        completed = payload.get("status") == "completed"
+        issues = [issue for issue in payload.get("issues") or [] if issue.get("severity") != "warning"]
+        yield Attempt(
+            sample_id=str(detail.get("task_id")),
+            subset=str(detail.get("category")),
+            number=int(number),
+            record=read_attempt_record(payload),
+            error_code=None if completed else first_issue_code(payload),
+            problem="; ".join(str(issue.get("message")) for issue in issues),
+        )
+
+
+def _place(sample_id: str) -> tuple[int, str]:
+    row = sample_id.rpartition("_")[2].partition("-")[0]
+    return (int(row) if row.isascii() and row.isdigit() else 0, sample_id)
 
 
 def _json_object(path: Path) -> dict[str, Any]:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentcompass_bfcl.dataset import Entry
+from agentcompass_bfcl.errors import BfclError
 from agentcompass_bfcl.official import Official, decode_function_calls
 from agentcompass_bfcl.response import Response, official_output
 from agentcompass_bfcl.sources import load_sources
 from agentcompass_bfcl.subsets import Rule, subset_named
+from agentcompass_bfcl.task import Mode
 
 type Json = Any  # a parsed JSON value
 
@@ -40,35 +42,56 @@ class Unscored:
 type Verdict = Hit | Miss | Unscored
 
 
-def score_sample(entry: Entry, response: Response, official: Official | None = None) -> Verdict:
-    """Judge one reply in function-calling mode; without ``official``, by the code of the wheel that is at hand.
+def score_sample(entry: Entry, response: Response, official: Official | None = None, mode: Mode = Mode.FC) -> Verdict:
+    """Judge one reply; without ``official``, by the code of the wheel that is at hand.
 
     Whatever the official checker raises for this output becomes ``Unscored``: upstream's own command line dies whole
-    when one row raises.
+    when one row raises. Raises ``ConfigError`` for a Java or JavaScript row in prompt mode without its parsers.
     """
-    return score_output(entry, official_output(response), official or load_sources().official)
+    return score_output(entry, official_output(response, mode), official or load_sources().official, mode)
 
 
-def score_output(entry: Entry, output: Json, official: Official) -> Verdict:
-    """Judge a stored function-calling output, as an official result file holds it: calls, text, or anything else."""
-    try:
-        decoded, failure = decode_function_calls(output), ""
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-        decoded, failure = None, f"{type(error).__name__}: {error}"
+def score_output(entry: Entry, output: Json, official: Official, mode: Mode = Mode.FC) -> Verdict:
+    """Judge a stored output, as an official result file holds it: calls, text, or anything else.
+
+    Raises as ``score_sample``.
+    """
+    decoded, failure = _decoded_calls(output) if mode is Mode.FC else _decoded_text(entry, output, official)
     rule = subset_named(entry.subset).rule
     if rule is Rule.AST:
-        return _judge_calls(entry, decoded, failure, official)
-    abstained = decoded is None or official.holds_no_call(decoded)
+        return _judge_calls(entry, decoded, failure, official, mode)
+    abstained = failure is not None or official.holds_no_call(decoded)
     if rule is Rule.IRRELEVANCE:
         return Hit() if abstained else Miss("irrelevance_error:decoder_success", "a call where none fits")
-    return Miss("relevance_error:decoder_failed", failure or "no call where one is wanted") if abstained else Hit()
+    if not abstained:
+        return Hit()
+    return Miss("relevance_error:decoder_failed", _shortened(failure or "no call where one is wanted"))
 
 
-def _judge_calls(entry: Entry, decoded: list[dict[str, Json]] | None, failure: str, official: Official) -> Verdict:
-    if decoded is None:
+def _decoded_calls(output: Json) -> tuple[Json, str | None]:
+    """Decode native calls, or say why they cannot be decoded."""
+    try:
+        return decode_function_calls(output), None
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+        return None, f"{type(error).__name__}: {error}"
+
+
+def _decoded_text(entry: Entry, output: Json, official: Official) -> tuple[Json, str | None]:
+    """Decode text, or say why it cannot be decoded."""
+    try:
+        return official.decode_prompt(output, subset_named(entry.subset).language), None
+    except BfclError:
+        raise
+    except Exception as error:  # noqa: BLE001 - upstream's rule: a text its decoder raises on, in any way, is no call
+        return None, f"{type(error).__name__}: {error}"
+
+
+def _judge_calls(entry: Entry, decoded: Json, failure: str | None, official: Official, mode: Mode) -> Verdict:
+    if failure is not None:
         return Miss("ast_decoder:decoder_failed", _shortened(failure))
     if not official.is_call_list(decoded):
-        return Miss("ast_decoder:decoder_wrong_output_format", "arguments are not a JSON object")
+        wrong = "arguments are not a JSON object" if mode is Mode.FC else "not a list of calls"
+        return Miss("ast_decoder:decoder_wrong_output_format", wrong)
     try:
         verdict = official.check_calls(
             entry.functions(),
@@ -76,7 +99,7 @@ def _judge_calls(entry: Entry, decoded: list[dict[str, Json]] | None, failure: s
             entry.reference_answers(),
             subset_named(entry.subset).language,
             entry.subset,
-            dots_became_underscores=True,
+            dots_became_underscores=mode is Mode.FC,
         )
     except Exception as error:  # noqa: BLE001 - the one boundary: upstream raises anything, and one row must not end a run
         return Unscored("checker_raised", _shortened(f"{type(error).__name__}: {error}"))

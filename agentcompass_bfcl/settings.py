@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from agentcompass_bfcl.aggregate import OnError
 from agentcompass_bfcl.draw import PRESETS, DrawSpec
@@ -36,6 +37,7 @@ class RunSettings:
     mode: Mode = Mode.FC
     on_error: OnError = OnError.FAIL
     tool_choice: ToolChoice | None = None
+    strip_think: bool = False
     wheel: Path | None = None
 
     @property
@@ -54,14 +56,29 @@ def parse_settings(params: Mapping[str, Any]) -> RunSettings:
     unknown = sorted(set(given) - set(FIELDS))
     if unknown:
         raise ConfigError(f"unknown setting {unknown[0]!r}; known: {', '.join(sorted(FIELDS))}")
-    return RunSettings(
+    settings = RunSettings(
         spec=_spec(given),
         shard=_shard(given.get("shard", "0/1")),
         mode=_choice("mode", given.get("mode", Mode.FC.value), Mode),
         on_error=_choice("on_error", given.get("on_error", OnError.FAIL.value), OnError),
         tool_choice=_choice("tool_choice", given["tool_choice"], ToolChoice) if "tool_choice" in given else None,
+        strip_think=_flag("strip_think", given.get("strip_think", False)),
         wheel=Path(_text("wheel", given["wheel"])) if "wheel" in given else None,
     )
+    _refuse_what_the_mode_would_ignore(settings)
+    return settings
+
+
+def parse_base_url(value: str) -> str:
+    """Check an endpoint's address; empty stands for the default of the OpenAI library. Raises ``ConfigError``."""
+    try:
+        parts = urlsplit(value)
+        usable = not value or (parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0)
+    except ValueError:  # brackets or a port that are none
+        usable = False
+    if not usable:
+        raise ConfigError(f"base_url is {value!r}; an address such as http://127.0.0.1:8000/v1 is expected")
+    return value
 
 
 # The settings by name, each with the sentence AgentCompass shows for it.
@@ -73,9 +90,10 @@ FIELDS: Mapping[str, str] = {
     "subsets": "Only these subsets.",
     "limit": "At most this many rows in all, spread over the subsets; for smoke runs.",
     "shard": "Which part of the draw, index/count with a 0-based index. 0/1 is the whole.",
-    "mode": "How functions are offered: fc (as tools).",
+    "mode": "How functions are offered: fc (as tools) or prompt (in the official system prompt, answered by text).",
     "on_error": "What a sample without a verdict does to the score: fail (counts as wrong) or exclude.",
     "tool_choice": "tool_choice to send: auto, required or none. Not sent unless set, as officially.",
+    "strip_think": "Prompt mode: cut off a leading <think>...</think> block before scoring; false unless set.",
     "wheel": "Path of the pinned bfcl-eval wheel, instead of the cache folder.",
 }
 
@@ -112,6 +130,25 @@ def _choice[E: StrEnum](name: str, value: Any, kind: type[E]) -> E:
         return kind(value)
     except ValueError:
         raise ConfigError(f"{name} is {value!r}; allowed: {', '.join(kind)}") from None
+
+
+def _refuse_what_the_mode_would_ignore(settings: RunSettings) -> None:
+    if settings.strip_think and settings.mode is not Mode.PROMPT:
+        raise ConfigError(f"strip_think is True; allowed with mode prompt only, and mode is {settings.mode.value}")
+    if settings.tool_choice is not None and settings.mode is Mode.PROMPT:
+        raise ConfigError(
+            f"tool_choice is {settings.tool_choice.value!r}; allowed with mode fc only, and mode is prompt"
+        )
+
+
+def _flag(name: str, value: Any) -> bool:
+    flag = value if isinstance(value, bool) else _FLAGS.get(value.strip().lower()) if isinstance(value, str) else None
+    if flag is None:
+        raise ConfigError(f"{name} is {value!r}; allowed: true, false")
+    return flag
+
+
+_FLAGS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False, "1": True, "0": False}
 
 
 def _text(name: str, value: Any) -> str:

@@ -13,22 +13,31 @@ type Json = Any  # a parsed JSON value
 
 
 class Mode(StrEnum):
-    """How functions are offered. ``fc``: as tools of the chat completions API, answered by native tool calls."""
+    """How functions are offered.
+
+    ``fc``: as tools of the chat completions API, answered by native tool calls. ``prompt``: in a system message,
+    answered by text such as ``[f(x=1), g(y='a')]``.
+    """
 
     FC = "fc"
+    PROMPT = "prompt"
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """The part of a chat completions request that the benchmark decides.
 
-    ``tools`` is empty for the four rows that document no function; then no ``tools`` key may be sent, as upstream.
+    ``tools`` is empty in prompt mode, and for the four rows that document no function; then no ``tools`` key may be
+    sent, as upstream.
     """
 
     messages: list[dict[str, Json]]
     tools: list[dict[str, Json]]
 
 
-def chat_request(entry: Entry, official: Official) -> ChatRequest:
+def chat_request(entry: Entry, official: Official, mode: Mode = Mode.FC) -> ChatRequest:
     """Build a row's request. Fresh objects on every call: harnesses write into what they are given."""
+    if mode is Mode.PROMPT:
+        messages = official.prompt_messages(entry.messages(), entry.functions(), entry.id)
+        return ChatRequest(messages=messages, tools=[])
     return ChatRequest(messages=entry.messages(), tools=official.tools(entry.functions(), entry.id))

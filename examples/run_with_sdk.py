@@ -1,7 +1,7 @@
 """Run twelve BFCL rows against an endpoint with the AgentCompass SDK, and read the result.
 
-    agentcompass-bfcl serve --port 8000 --mistakes wrong_value=20      # in another terminal, if there is no model
-    python examples/run_with_sdk.py http://127.0.0.1:8000/v1 my-model
+agentcompass-bfcl serve --port 8000 --mistakes wrong_value=20      # in another terminal, if there is no model
+python examples/run_with_sdk.py http://127.0.0.1:8000/v1 my-model
 """
 
 from __future__ import annotations

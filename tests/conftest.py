@@ -22,6 +22,9 @@ from agentcompass_bfcl.wheel import Wheel
 settings.register_profile("laws", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("laws")
 
+# The runs inside AgentCompass that several files look at.
+pytest_plugins = ["host_runs"]
+
 type Edit = Callable[[bytes], bytes]
 
 

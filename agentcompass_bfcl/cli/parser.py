@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentcompass_bfcl import __version__
+from agentcompass_bfcl.cli.official_options import add_export_arguments, add_rescore_arguments
 
 _EPILOG = """examples:
   agentcompass-bfcl demo
@@ -34,6 +35,9 @@ def build_parser() -> argparse.ArgumentParser:
     _run(commands)
     _draw(commands)
     _serve(commands)
+    _looking_into(commands)
+    add_rescore_arguments(_command(commands, "rescore", "judge stored outputs again, of bfcl-eval or of a run"))
+    add_export_arguments(_command(commands, "export", "write a run in the form another tool reads"))
     _small_commands(commands)
     return parser
 
@@ -73,7 +77,10 @@ def _run(commands: _Commands) -> None:
     parser.add_argument("--base-url", default="", help="endpoint, ending in /v1; empty: the OpenAI library's default")
     parser.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds the key")
     _draw_options(parser)
-    parser.add_argument("--mode", help="how functions are offered: fc")
+    parser.add_argument("--mode", help="how functions are offered: fc (as tools) or prompt (in the system prompt)")
+    parser.add_argument(
+        "--strip-think", action="store_true", default=None, help="prompt mode: cut off a leading <think>...</think>"
+    )
     parser.add_argument("--on-error", help="samples without a verdict: fail (count as wrong) or exclude")
     parser.add_argument("--tool-choice", help="tool_choice to send: auto, required, none; not sent unless given")
     parser.add_argument("--concurrency", type=int, default=8, help="requests at a time")
@@ -120,6 +127,19 @@ def _serve(commands: _Commands) -> None:
 
 
 _WHEEL = "the pinned bfcl-eval wheel, or a folder with it; otherwise BFCL_WHEEL, then the cache, then pip"
+
+
+def _looking_into(commands: _Commands) -> None:
+    parser = _command(commands, "failures", "list a run's misses and errors, and count their kinds")
+    parser.add_argument("run_dir", metavar="RUN", type=Path, help="run directory")
+    parser.add_argument("--subset", action="append", help="only this subset; may be repeated")
+    parser.add_argument("--type", action="append", help="only this error type or code; may be repeated")
+    _json_option(parser)
+    parser = _command(commands, "show", "show one sample of a run, from question to verdict")
+    parser.add_argument("run_dir", metavar="RUN", type=Path, help="run directory")
+    parser.add_argument("sample_id", metavar="ID", help="such as simple_python_0")
+    parser.add_argument("--wheel", type=Path, help=_WHEEL)
+    _json_option(parser)
 
 
 def _small_commands(commands: _Commands) -> None:

@@ -14,13 +14,16 @@ from typing import Any
 
 from agentcompass_bfcl.cli.settings import benchmark_params
 from agentcompass_bfcl.dataset import read_dataset
+from agentcompass_bfcl.draw import select
 from agentcompass_bfcl.errors import ConfigError, RunFailedError
 from agentcompass_bfcl.host import HostRun, run_in_host
 from agentcompass_bfcl.identity import question_identity, short_identity
+from agentcompass_bfcl.parsers import require_prompt_parsers
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.run_dir import read_result
 from agentcompass_bfcl.settings import RunSettings, parse_settings
 from agentcompass_bfcl.sources import open_pinned
+from agentcompass_bfcl.task import Mode
 
 _EXIT_NOTHING_SCORED = 1
 
@@ -64,6 +67,10 @@ def host_run(namespace: argparse.Namespace, now: datetime, environ: Mapping[str,
     if namespace.concurrency < 1 or namespace.attempts < 1:
         raise ConfigError("--concurrency and --attempts are 1 or more")
     dataset = read_dataset(open_pinned(settings.wheel))
+    if (
+        settings.mode is Mode.PROMPT
+    ):  # the benchmark asks as well, but the host would print its refusal with a traceback
+        require_prompt_parsers(entry.subset for entry in select(settings.spec, dataset))
     model_params = _model_params(namespace)
     asked = question_identity(settings, dataset, model_params)
     digest = short_identity({**asked, "base_url": namespace.base_url, "attempts": namespace.attempts})

@@ -7,7 +7,10 @@ from typing import Any
 
 from agentcompass_bfcl.errors import ConfigError
 
-_OPTIONS = ("draw", "categories", "subset_floor", "subsets", "limit", "shard", "mode", "on_error", "tool_choice")
+_OPTIONS = (
+    *("draw", "categories", "subset_floor", "subsets", "limit", "shard"),
+    *("mode", "on_error", "tool_choice", "strip_think"),
+)
 
 
 def benchmark_params(namespace: argparse.Namespace) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentcompass_bfcl.dataset import Entry
 from agentcompass_bfcl.endpoint.mistakes import Kind
 from agentcompass_bfcl.endpoint.wrong_values import with_wrong_value
-from agentcompass_bfcl.reference import reference_calls, tool_name
+from agentcompass_bfcl.reference import ReferenceCall, calls_as_text, right_calls
+from agentcompass_bfcl.subsets import Language
+from agentcompass_bfcl.task import Mode
 
 type Json = Any  # a parsed JSON value
 
@@ -25,26 +27,34 @@ class Answer:
     text: str = ""
 
 
-def answer(entry: Entry, kind: Kind | None) -> Answer:
+def answer(entry: Entry, kind: Kind | None, mode: Mode = Mode.FC) -> Answer:
     """Answer a row right (None) or with a wrong answer of a kind that ``real_mistake`` allows for the row.
 
-    Raises ``ValueError`` for a kind that is no answer (http_500, stall).
+    In prompt mode the calls are text. Raises ``ValueError`` for a kind that is no answer (http_500, stall).
     """
-    calls = reference_calls(entry)
+    calls, malformed = _said_calls(entry, kind), kind is Kind.MALFORMED_ARGUMENTS
+    if not calls:
+        return Answer(text=ABSTENTION)
+    if mode is Mode.PROMPT:
+        text = calls_as_text(calls)
+        return Answer(text=f"{text.removesuffix(')]')}]" if malformed else text)
+    (name, arguments), *others = (call.written() for call in calls)
+    return Answer(((name, arguments.removesuffix("}") if malformed else arguments), *others))
+
+
+def _said_calls(entry: Entry, kind: Kind | None) -> tuple[ReferenceCall, ...]:
+    calls = right_calls(entry)
     match kind:
-        case None:
-            return Answer(calls) if calls else Answer(text=ABSTENTION)
+        case None | Kind.MALFORMED_ARGUMENTS:
+            return calls
         case Kind.WRONG_VALUE:
-            return Answer(tuple(call.written() for call in with_wrong_value(entry)))
+            return with_wrong_value(entry)
         case Kind.WRONG_FUNCTION:
-            return Answer(((NO_SUCH_FUNCTION, calls[0][1]), *calls[1:]))
+            return (replace(calls[0], name=NO_SUCH_FUNCTION), *calls[1:])
         case Kind.MISSING_CALL:
-            return Answer(calls[:-1]) if len(calls) > 1 else Answer(text=ABSTENTION)
+            return calls[:-1]
         case Kind.EXTRA_CALL:
-            return Answer((*calls, calls[-1] if calls else _unwanted_call(entry)))
-        case Kind.MALFORMED_ARGUMENTS:
-            name, arguments = calls[0]
-            return Answer(((name, arguments.removesuffix("}")), *calls[1:]))
+            return (*calls, calls[-1] if calls else _unwanted_call(entry))
         case _:
             raise ValueError(f"{kind} is not an answer")
 
@@ -71,9 +81,9 @@ def completion(said: Answer, sample_id: str, model: str, prompt_characters: int)
     }
 
 
-def _unwanted_call(entry: Entry) -> tuple[str, str]:
+def _unwanted_call(entry: Entry) -> ReferenceCall:
     functions = entry.functions()
-    return (tool_name(functions[0]["name"]) if functions else NO_SUCH_FUNCTION, "{}")
+    return ReferenceCall(functions[0]["name"] if functions else NO_SUCH_FUNCTION, (), Language.PYTHON)
 
 
 def _text_message(text: str) -> dict[str, Json]:

@@ -12,9 +12,10 @@ from typing import Any
 from agentcompass_bfcl.dataset import Dataset, Entry
 from agentcompass_bfcl.endpoint.answers import answer, completion
 from agentcompass_bfcl.endpoint.mistakes import Kind, Mistakes, is_flaky, planned_mistake
-from agentcompass_bfcl.endpoint.questions import ID_HEADER, Questions
+from agentcompass_bfcl.endpoint.questions import ID_HEADER, Questions, is_prompted
 from agentcompass_bfcl.endpoint.stats import Stats
 from agentcompass_bfcl.errors import ConfigError
+from agentcompass_bfcl.task import Mode
 
 type Json = Any  # a parsed JSON value
 
@@ -111,11 +112,11 @@ class Endpoint:
     def _chat(self, request: Request) -> Reply | Stall:
         try:
             body = self._read(request)
-            entry = self._asked_row(request, body)
+            entry, mode = self._asked(request, body)
         except _RefusedError as refused:
             self.stats.served("refused")
             return refused.reply
-        return self._answer(entry, body, len(request.body))
+        return self._answer(entry, mode, body["model"], len(request.body))
 
     def _read(self, request: Request) -> dict[str, Json]:
         try:
@@ -135,18 +136,14 @@ class Endpoint:
             raise _RefusedError(error_reply(404, "model_not_found", message))
         return body
 
-    def _asked_row(self, request: Request, body: Mapping[str, Json]) -> Entry:
-        tool_names = _tool_names(body.get("tools") or [])
-        entry = self._questions.find(request.headers.get(ID_HEADER), body.get("messages"), tool_names)
+    def _asked(self, request: Request, body: Mapping[str, Json]) -> tuple[Entry, Mode]:
+        tool_names, messages = _tool_names(body.get("tools") or []), body.get("messages")
+        entry = self._questions.find(request.headers.get(ID_HEADER), messages, tool_names)
         if entry is None:
             raise _RefusedError(error_reply(404, "unknown_question", "no row of the data set asks this"))
-        # Prompt mode offers the functions in a system message. Its answers would be text, to be made here from the
-        # same reference calls; until then such a request is refused rather than answered in the wrong form.
-        if not tool_names and entry.functions():
-            raise _RefusedError(error_reply(400, "tools_missing", f"{entry.id} has functions, but no tools came"))
-        return entry
+        return entry, Mode.PROMPT if is_prompted(entry, messages, tool_names) else Mode.FC
 
-    def _answer(self, entry: Entry, body: Mapping[str, Json], characters: int) -> Reply | Stall:
+    def _answer(self, entry: Entry, mode: Mode, model: str, characters: int) -> Reply | Stall:
         plan = self._behaviour
         if self.stats.asked(entry.id) == 1 and is_flaky(entry, plan.mistakes, plan.seed):
             self.stats.served("flaky_500")
@@ -158,7 +155,7 @@ class Endpoint:
             return Stall(plan.stall_seconds)
         if kind is Kind.HTTP_500:
             return error_reply(500, "planned_error", f"{entry.id} always fails", delay=plan.latency)
-        payload = completion(answer(entry, kind), entry.id, body["model"], characters)
+        payload = completion(answer(entry, kind, mode), entry.id, model, characters)
         return Reply(200, payload, delay=plan.latency)
 
     def _is_authorised(self, request: Request) -> bool:

@@ -41,7 +41,7 @@ def _facts(result: ResultDocument, run_dir: Path | None) -> str:
     counts, extra = result.counts, result.extra
     facts = {
         "samples": f"{counts.total} total, {counts.evaluated} evaluated, {counts.error} error",
-        "misses": _tally_text(result.details.miss_types),
+        "misses": _misses_text(result),
         "errors": _errors_text(result),
         "truncated": f"{result.details.truncated} replies cut off at the token limit"
         if result.details.truncated
@@ -49,18 +49,33 @@ def _facts(result: ResultDocument, run_dir: Path | None) -> str:
         "absent": ", ".join(result.details.absent),
         "draw": _draw_text(extra),
         "fingerprint": str(extra.get("fingerprint", "")),
-        "model": f"{extra.get('model', '')} at {extra.get('base_url') or 'the default endpoint'}",
+        "model": _model_text(extra),
         "run": "" if run_dir is None else str(run_dir),
     }
     shown = {name: text for name, text in facts.items() if text}
     width = max(map(len, shown))
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in shown.items())
+    below = "\n" + " " * (width + 2)
+    return "\n".join(f"{name:<{width}}  {text.replace('\n', below)}" for name, text in shown.items())
+
+
+def _model_text(extra: Mapping[str, object]) -> str:
+    model, source = extra.get("model", ""), extra.get("source")
+    if "base_url" not in extra and source is not None:
+        return f"{model} ({source})"
+    place = f"{model} at {extra.get('base_url') or 'the default endpoint'}"
+    return place if source is None else f"{place} ({source})"
 
 
 def _draw_text(extra: Mapping[str, object]) -> str:
-    shard = extra.get("shard")
+    shard, scope = extra.get("shard"), extra.get("scope")
     part = "" if shard in (None, "0/1") else f", shard {shard} of it"
-    return f"{extra.get('draw', 'unknown')}{part}, mode {extra.get('mode', 'unknown')}"
+    name = extra.get("draw", "unknown")
+    return f"{name if scope in (None, 'draw') else f'{name} ({scope})'}{part}, mode {extra.get('mode', 'unknown')}"
+
+
+def _misses_text(result: ResultDocument) -> str:
+    miss_types = result.details.miss_types
+    return f"by the official checker's reason:\n{_tally_text(miss_types)}" if miss_types else ""
 
 
 def _errors_text(result: ResultDocument) -> str:
@@ -68,12 +83,12 @@ def _errors_text(result: ResultDocument) -> str:
         return ""
     rule = {"fail": "counted as wrong", "exclude": "left out of the scores"}
     policy = str(result.extra.get("on_error", ""))
-    return f"{_tally_text(result.details.error_types)} ({rule.get(policy, policy)})"
+    return f"{rule.get(policy, policy)}:\n{_tally_text(result.details.error_types)}"
 
 
 def _tally_text(counts: Mapping[str, int]) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{name} {count}" for name, count in ordered)
+    return "\n".join(f"{count:>4}  {name}" for name, count in ordered)
 
 
 def _percent(value: float | None) -> str:

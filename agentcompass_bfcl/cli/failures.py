@@ -1,0 +1,54 @@
+"""``failures``: a run's misses and errors, with their kinds counted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from typing import Any
+
+from tabulate import tabulate
+
+from agentcompass_bfcl.run_dir import Attempt, read_attempts
+
+_LONGEST_DETAIL = 100
+
+
+def run_command(namespace: argparse.Namespace) -> int:
+    """List what is no hit. 0 also when there is nothing to list: an empty list is an answer."""
+    failed = [attempt for attempt in read_attempts(namespace.run_dir) if attempt.verdict != "hit"]
+    shown = [attempt for attempt in failed if _wanted(attempt, namespace)]
+    counts = Counter(attempt.kind for attempt in shown)
+    if namespace.json:
+        document = {"counts": dict(sorted(counts.items())), "failures": [_as_json(attempt) for attempt in shown]}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+        return 0
+    if not shown:
+        print("nothing to list: no miss and no error here")
+        return 0
+    rows = [[attempt.sample_id, attempt.verdict, attempt.kind, _detail(attempt)] for attempt in shown]
+    print(tabulate(rows, headers=["sample", "verdict", "type", "detail"], disable_numparse=True))
+    print()
+    print(tabulate(counts.most_common(), headers=["type", "rows"]))
+    return 0
+
+
+def _wanted(attempt: Attempt, namespace: argparse.Namespace) -> bool:
+    in_subset = not namespace.subset or attempt.subset in namespace.subset
+    return in_subset and (not namespace.type or attempt.kind in namespace.type)
+
+
+def _as_json(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "id": attempt.sample_id,
+        "subset": attempt.subset,
+        "attempt": attempt.number,
+        "verdict": attempt.verdict,
+        "type": attempt.kind,
+        "detail": attempt.record.detail if attempt.record is not None and not attempt.problem else attempt.problem,
+    }
+
+
+def _detail(attempt: Attempt) -> str:
+    text = " ".join(str(_as_json(attempt)["detail"]).split())
+    return text if len(text) <= _LONGEST_DETAIL else f"{text[: _LONGEST_DETAIL - 3]}..."

@@ -1,0 +1,115 @@
+"""``rescore``: judge stored outputs again, of bfcl-eval result files or of a run, and print the result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from agentcompass_bfcl.bounded import Judge
+from agentcompass_bfcl.cli.output_file import STANDARD_OUTPUT, write_output
+from agentcompass_bfcl.cli.stored_outputs import Source, find_sources, judging_settings
+from agentcompass_bfcl.dataset import Dataset, Entry
+from agentcompass_bfcl.errors import ConfigError
+from agentcompass_bfcl.official_results import ResultFault, rows_only
+from agentcompass_bfcl.report.leaderboard import render_leaderboard
+from agentcompass_bfcl.report.text import render_text
+from agentcompass_bfcl.rescore import Rescored, rescore
+from agentcompass_bfcl.response import without_leading_think
+from agentcompass_bfcl.score import Verdict
+from agentcompass_bfcl.sources import load_sources, open_pinned
+from agentcompass_bfcl.verdicts import verdict_lines
+
+_MOST_LISTED = 20  # faults, with --keep-going
+
+
+def run_command(namespace: argparse.Namespace) -> int:
+    """Judge everything, then print. 0 when every model has a row that could be scored, and no line was broken.
+
+    A broken line is an error, and then nothing is written; with ``--keep-going`` the other rows count.
+    """
+    settings = judging_settings(namespace)
+    official = load_sources(settings.wheel)
+    sources = _with_outputs(list(find_sources(namespace, settings, official.dataset)))
+    if namespace.verdicts is not None and len(sources) > 1:
+        raise ConfigError(f"--verdicts is for one model at a time, and {len(sources)} were given")
+    faults: list[ResultFault] = []
+    with Judge(official, open_pinned(settings.wheel).path) as judge:
+        results = [_rescored(source, official.dataset, judge, faults) for source in sources]
+    _report_faults(faults, keep_going=namespace.keep_going)
+    if faults and not namespace.keep_going:
+        return 1
+    if namespace.verdicts is not None:
+        write_output(namespace.verdicts, verdict_lines(results[0].verdicts))
+    if namespace.verdicts != STANDARD_OUTPUT:
+        print(_json(results) if namespace.json else _text(sources, results), end="")
+    return 0 if all(list(map(_anything_scored, sources, results))) else 1
+
+
+def _with_outputs(sources: Sequence[Source]) -> list[Source]:
+    for source in sources:
+        if source.ignored:
+            _note(f"{source.folder}: not single-turn, ignored: {', '.join(file.name for file in source.ignored)}")
+    return [source for source in sources if not source.is_empty]
+
+
+def _rescored(source: Source, dataset: Dataset, judge: Judge, faults: list[ResultFault]) -> Rescored:
+    settings = source.settings
+
+    def verdict(entry: Entry, output: Any) -> Verdict:
+        if settings.strip_think and isinstance(output, str):
+            output = without_leading_think(output)
+        return judge.verdict(entry, output, settings.mode)
+
+    result = rescore(
+        rows_only(source.items, faults),
+        dataset,
+        verdict,
+        scope=source.scope,
+        facts=source.facts,
+        on_error=settings.on_error,
+    )
+    if result.outside:
+        _note(f"{source.name}: {result.outside} rows outside the draw were passed over")
+    return result
+
+
+def _report_faults(faults: Sequence[ResultFault], *, keep_going: bool) -> None:
+    if not faults:
+        return
+    for fault in faults[:_MOST_LISTED] if keep_going else faults:
+        _note(str(fault))
+    if keep_going:
+        more = f", the first {_MOST_LISTED} of them above" if len(faults) > _MOST_LISTED else ""
+        _note(f"{len(faults)} faults{more}; only the other rows were read")
+    else:
+        _note(f"{len(faults)} faults, nothing was scored; mend the files, or use --keep-going to count the other rows")
+
+
+def _anything_scored(source: Source, result: Rescored) -> bool:
+    if not result.document.counts.evaluated:
+        _note(f"{source.name}: no row could be scored")
+        return False
+    return True
+
+
+def _json(results: Sequence[Rescored]) -> str:
+    if len(results) == 1:
+        return results[0].document.to_json()
+    documents = [result.document.model_dump(mode="json") for result in results]
+    return json.dumps(documents, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _text(sources: Sequence[Source], results: Sequence[Rescored]) -> str:
+    blocks = []
+    for source, result in zip(sources, results, strict=True):
+        document = result.document
+        board = render_leaderboard(document.tallies(), source.settings.on_error) if document.details.subsets else ""
+        blocks.append(f"{render_text(document, source.folder)}\n{board}")
+    return "\n\n".join(blocks)
+
+
+def _note(text: str) -> None:
+    print(f"agentcompass-bfcl: {text}", file=sys.stderr)

@@ -1,0 +1,138 @@
+"""Judge stored outputs again: those of official result files, or of a run that is over. No model is called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentcompass_bfcl import __version__
+from agentcompass_bfcl.aggregate import OnError
+from agentcompass_bfcl.collect import NO_VERDICT, NOT_RUN
+from agentcompass_bfcl.dataset import Dataset, Entry
+from agentcompass_bfcl.errors import TallyError
+from agentcompass_bfcl.official import checker_identity
+from agentcompass_bfcl.official_results import StoredRow
+from agentcompass_bfcl.result import ResultDocument, build_document
+from agentcompass_bfcl.run_dir import Attempt
+from agentcompass_bfcl.run_request import RunRequest
+from agentcompass_bfcl.scope import Drawn, Scope, expected_rows, present_rows, scope_identity
+from agentcompass_bfcl.score import Hit, Miss, Unscored, Verdict
+from agentcompass_bfcl.settings import RunSettings
+from agentcompass_bfcl.tally import Outcome, count
+from agentcompass_bfcl.verdicts import VerdictRow
+
+type Json = Any  # a parsed JSON value
+type Judge = Callable[[Entry, Json], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """The result, the verdict on every row in scope in the order of the input, and how many rows were outside."""
+
+    document: ResultDocument
+    verdicts: tuple[VerdictRow, ...]
+    outside: int
+
+
+def rescore(
+    rows: Iterable[StoredRow],
+    dataset: Dataset,
+    judge: Judge,
+    *,
+    scope: Scope,
+    facts: Mapping[str, Any],
+    on_error: OnError = OnError.FAIL,
+) -> Rescored:
+    """Judge stored rows and count them against those that have to be there.
+
+    A row in scope that is missing is an error of type ``not_run``; one outside is passed over. ``facts`` are added to
+    the result's identity: mode, model, source. Rows are judged as they come and not kept. Raises ``DatasetError`` for
+    an id that does not exist, ``TallyError`` for one that comes twice.
+    """
+    expected = expected_rows(scope, dataset)
+    wanted = None if expected is None else {entry.id for entry in expected}
+    verdicts: dict[str, VerdictRow] = {}
+    outside = truncated = 0
+    for row in rows:
+        entry = dataset.entry(row.id)
+        if wanted is not None and row.id not in wanted:
+            outside += 1
+            continue
+        if row.id in verdicts:
+            raise TallyError(f"{row.id} is counted twice")
+        verdicts[row.id] = VerdictRow(row.id, entry.subset, row.failure or judge(entry, row.output))
+        truncated += row.truncated
+    judged = tuple(verdicts.values())
+    entries = present_rows(verdicts, dataset) if expected is None else expected
+    missing = [(entry.subset, Outcome.ERROR) for entry in entries if entry.id not in verdicts]
+    errors = Counter(row.verdict.reason for row in judged if isinstance(row.verdict, Unscored))
+    identity = {
+        **scope_identity(scope, entries, dataset),
+        "dataset": dataset.identity,
+        "checker": checker_identity(),
+        "on_error": on_error.value,
+        "versions": {"agentcompass-bfcl": __version__},
+        **facts,
+    }
+    document = build_document(
+        count([*((row.subset, _outcome(row.verdict)) for row in judged), *missing]),
+        on_error=on_error,
+        identity=identity,
+        miss_types=Counter(row.verdict.error_type for row in judged if isinstance(row.verdict, Miss)),
+        error_types=errors + Counter({NOT_RUN: len(missing)}),
+        truncated=truncated,
+    )
+    return Rescored(document, judged, outside)
+
+
+def result_facts(model: str, settings: RunSettings, *, official_errors: bool) -> dict[str, Any]:
+    """Give what is known of results that bfcl-eval generated; how they were asked for is not."""
+    return {
+        "mode": settings.mode.value,
+        "strip_think": settings.strip_think,
+        "model": model,
+        "source": "bfcl-eval results",
+        "official_errors": official_errors,
+    }
+
+
+def run_rows(attempts: Iterable[Attempt]) -> Iterator[StoredRow]:
+    """Give a run's stored outputs, and for each failed request why there is none."""
+    for attempt in attempts:
+        if attempt.record is None:
+            yield StoredRow(attempt.sample_id, None, Unscored(attempt.error_code or NO_VERDICT, attempt.problem))
+        else:
+            yield StoredRow(attempt.sample_id, attempt.record.output, truncated=attempt.record.truncated)
+
+
+def run_scope(request: RunRequest) -> Drawn:
+    """Give the rows a run had to score."""
+    return Drawn(request.settings.spec, request.settings.shard, request.sample_ids)
+
+
+def run_facts(request: RunRequest) -> dict[str, Any]:
+    """Give what a run's request says about a result of its outputs, in the run's own words."""
+    choice = request.settings.tool_choice
+    return {
+        "mode": request.settings.mode.value,
+        "tool_choice": None if choice is None else choice.value,
+        "strip_think": request.settings.strip_think,
+        "request": dict(request.params),
+        "model": request.model,
+        "base_url": request.base_url,
+        "harness": request.harness,
+        "attempts": dict(request.attempts),
+        "source": "outputs of an AgentCompass run",
+    }
+
+
+def _outcome(verdict: Verdict) -> Outcome:
+    match verdict:
+        case Hit():
+            return Outcome.HIT
+        case Miss():
+            return Outcome.MISS
+        case Unscored():
+            return Outcome.ERROR
