@@ -216,13 +216,22 @@ def _accept_empty_reply(result: RunResult) -> None:
 
 
 def _message(result: RunResult) -> Mapping[str, Any]:
-    """Give the message a harness handed over. An empty one is an abstention, so that nothing may pass for one."""
+    """Give the message a harness handed over.
+
+    An empty message is an abstention, right on irrelevance rows, so what only looks empty is refused here: a call that
+    the server announced and lost, a reply that a filter withheld. Raises ``ResponseError``.
+    """
     message = result.artifacts.get("raw_result")
     if not isinstance(message, Mapping) or "content" not in message:
         raise ResponseError("the harness handed over no message in artifacts.raw_result")
-    if message.get("stop_reason") == "function_call" and not message.get("tool_calls"):
+    announced = message.get("stop_reason")
+    if announced == "function_call" and not message.get("tool_calls"):
         # The stock harness drops the call itself.
         raise ResponseError("a legacy function_call: the endpoint has to answer with tool_calls")
+    if announced == "tool_calls" and not message.get("tool_calls"):
+        raise ResponseError("finish_reason is tool_calls, and there is none: the server lost the call")
+    if announced == "content_filter" and not message.get("tool_calls") and not message.get("content"):
+        raise ResponseError("a content filter withheld the reply")
     return message
 
 

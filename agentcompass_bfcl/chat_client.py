@@ -24,6 +24,8 @@ type Json = Any  # a parsed JSON value
 # Statuses another try may cure, and statuses no other sample would escape either.
 _MAY_PASS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _CONCERNS_ALL = frozenset({401, 402, 403, 404})
+# A message with none of these is not an empty answer but none at all; taken for one, it would be an abstention.
+_MESSAGE_KEYS = frozenset({"content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal"})
 _LONGEST_MESSAGE = 500
 _LONGEST_START = 80
 
@@ -156,6 +158,10 @@ class ChatClient:
             message = _whole_text(choice["message"])
             if not isinstance(message, Mapping):
                 raise TypeError("choices[0].message is not an object")
+            if payload.get("error") or choice.get("error") or choice.get("finish_reason") == "error":
+                raise ValueError("it reports an error")
+            if not _MESSAGE_KEYS & message.keys():
+                raise ValueError("choices[0].message says nothing, not even that it is empty")
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             start = self._without_secrets(body.decode("utf-8", "replace"))[:_LONGEST_START]
             what = f"the body is no chat completion ({type(error).__name__}: {error}); it starts: {start}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentcompass_bfcl.attempt import AttemptRecord, read_attempt_record
 from agentcompass_bfcl.dataset import Entry
-from agentcompass_bfcl.errors import RunDirError
+from agentcompass_bfcl.errors import RunDirError, TallyError
 from agentcompass_bfcl.tally import Outcome, Tally, attempt_outcome, attempt_payload, count, tally_attempts, union
 
 NOT_RUN = "not_run"
@@ -35,10 +35,11 @@ def collect(
     Rows that were drawn and never run count as errors of type ``not_run``: a killed run must not look like a complete
     smaller one. A finished attempt without a verdict is an error of type ``no_verdict``. Scores come from ``status``,
     ``category`` and ``metrics`` alone, which the host keeps as they were. Raises ``TallyError`` for a task counted
-    twice and ``RunDirError`` naming the task for an unreadable attempt record.
+    twice or outside ``expected``, and ``RunDirError`` naming the task for an unreadable attempt record.
 
     ``any_of`` says that attempts end with the first hit (the host's strategy ``pass``): later ones are not missing.
     """
+    _refuse_foreign(details, expected)
     never_run = _never_run(details, expected)
     by_attempt = union(tally_attempts(details, k), *[never_run] * k)
     miss_types: Counter[str] = Counter()
@@ -85,6 +86,17 @@ def _record(task_id: str, payload: Mapping[str, Any]) -> AttemptRecord | None:
         return read_attempt_record(payload)
     except RunDirError as error:
         raise RunDirError(f"task {task_id}: {error}") from None
+
+
+def _refuse_foreign(details: Iterable[Mapping[str, Any]], expected: Iterable[Entry]) -> None:
+    subset_of = {entry.id: entry.subset for entry in expected}
+    places = ((str(detail.get("task_id")), detail.get("category")) for detail in details)
+    foreign = [task_id for task_id, category in places if subset_of.get(task_id) != category]
+    if foreign:
+        shown = ", ".join(foreign[:5])
+        raise TallyError(
+            f"{len(foreign)} rows do not belong to this run's draw and shard, or not to their subset: {shown}"
+        )
 
 
 def _never_run(details: Iterable[Mapping[str, Any]], expected: Iterable[Entry]) -> dict[str, Tally]:

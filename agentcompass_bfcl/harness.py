@@ -49,7 +49,10 @@ logger = logging.getLogger(__name__)
 # Issue codes of failed requests start so; a repeated run asks the host to try these again.
 TRANSPORT_PREFIX = "transport_"
 # Parameters the benchmark itself decides, or that would change the shape of the reply.
-_RESERVED = ("messages", "model", "tools", "stream", "stream_options", "n")
+_RESERVED = ("messages", "model", "tools", "functions", "function_call", "stream", "stream_options", "n")
+
+# One refusal in the middle of a run may be a gateway's word on one prompt, or a restart; so many in a row are not.
+_PATIENCE = 5
 
 # Whoever runs the host inside a process may ask to be told, once, that the endpoint serves no sample at all.
 endpoint_listener: ContextVar[Callable[[TransportFailure], None] | None] = ContextVar("endpoint_listener", default=None)
@@ -97,6 +100,7 @@ class BfclChatHarness(OpenAIChatHarness):
         self._client: ChatClient | None = None
         self._unusable: TransportFailure | None = None
         self._tool_watch = ToolWatch()
+        self._patience = 1
 
     def build_config(self, req: RunRequest) -> BfclChatConfig:
         """Check the address and the harness's and the model's parameters before the first request."""
@@ -139,9 +143,9 @@ class BfclChatHarness(OpenAIChatHarness):
         try:
             reply = await session.complete(request)
         except RequestError as error:
-            if error.concerns_all:
-                self._give_up(error.failure)
+            self._count_fault(error)
             raise _failure(error.failure) from None
+        self._patience = _PATIENCE
         self._watch_tools(prepared, reply)
         return _run_result(prepared, reply, started_at)
 
@@ -160,6 +164,14 @@ class BfclChatHarness(OpenAIChatHarness):
         if warning is not None:
             logger.warning("bfcl: %s", warning)
 
+    def _count_fault(self, error: RequestError) -> None:
+        """Give up at once on an endpoint that never answered, and on one that did after some such faults in a row."""
+        if not error.concerns_all:
+            return
+        self._patience -= 1
+        if self._patience <= 0:
+            self._give_up(error.failure)
+
     def _give_up(self, failure: TransportFailure) -> None:
         if self._unusable is None:
             self._unusable = failure
@@ -172,14 +184,22 @@ def check_model_params(params: dict[str, Any]) -> None:
     """Refuse model parameters the client would not take. Raises ``ConfigError`` naming the first."""
     known = set(inspect.signature(AsyncCompletions.create).parameters) - {"self"}
     for name, value in params.items():
-        if name in _RESERVED:
-            raise ConfigError(f"model parameter {name!r} is {value!r}; the benchmark decides it, so leave it out")
+        _refuse_reserved(name, value)
         if name not in known:
             raise ConfigError(f"model parameter {name!r} is not in the chat completions API; put it under extra_body")
         if name.startswith("extra_") and not isinstance(value, dict):
             raise ConfigError(f"model parameter {name!r} is {value!r}; an object is expected")
+        for inner, inner_value in value.items() if name == "extra_body" else ():
+            _refuse_reserved(inner, inner_value)
         if name == "timeout" and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
             raise ConfigError(f"model parameter {name!r} is {value!r}; a number of seconds above 0 is expected")
+
+
+def _refuse_reserved(name: str, value: object) -> None:
+    if name == "tool_choice":
+        raise ConfigError(f"model parameter 'tool_choice' is {value!r}; set it as the benchmark's own tool_choice")
+    if name in _RESERVED:
+        raise ConfigError(f"model parameter {name!r} is {value!r}; the benchmark decides it, so leave it out")
 
 
 async def _kept_open(req: RunRequest, plan: BfclChatPlan) -> AsyncGenerator[ChatClient]:

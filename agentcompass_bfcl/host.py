@@ -16,7 +16,14 @@ from agentcompass_bfcl.response import TransportFailure
 from agentcompass_bfcl.settings import parse_base_url
 
 # Codes of failures that a repeated run should not take over: ours, the stock harness's, and the host's own.
-_PASSING_FAULTS = ("^transport_", "^checker_", "^model_failed$", "^model_timeout$", "^(evaluate|run|harness)_failed$")
+_PASSING_FAULTS = (
+    "^transport_",
+    "^checker_",
+    "^model_failed$",
+    "^model_timeout$",
+    "^(evaluate|run|harness)_failed$",
+    "^time_limit$",
+)
 
 
 def register() -> None:
@@ -105,7 +112,7 @@ async def _run(run: HostRun) -> Path:
         if not unusable:
             raise
         raise EndpointError(
-            f"the endpoint {without_credentials(run.base_url)} answers no sample: {unusable[0].message}; "
+            f"the endpoint {without_credentials(run.base_url)} cannot be used: {unusable[0].message}; "
             "mend it and run again with --reuse to keep what was scored"
         ) from None
     except ValueError as error:

@@ -58,6 +58,6 @@ def spec_json(spec: DrawSpec) -> dict[str, Any]:
 
 
 def without_credentials(url: str) -> str:
-    """Drop user and password from a URL."""
+    """Drop user, password and query from a URL: gateways take keys in each of them."""
     parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))

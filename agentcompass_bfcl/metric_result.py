@@ -17,7 +17,7 @@ from agentcompass.runtime.metrics.report import (
 from agentcompass.runtime.metrics.types import MetricKind
 
 from agentcompass_bfcl.aggregate import WEIGHTS, Aggregate, inner_nodes, percent, subset_names
-from agentcompass_bfcl.result import ResultDocument, read_document
+from agentcompass_bfcl.result import ResultDocument, read_report_extra
 
 _NORMALIZED = "normalized_single_turn_score"
 _LABELS = {
@@ -26,7 +26,6 @@ _LABELS = {
     "live": "BFCL live category",
     "hallucination": "BFCL hallucination category",
 }
-_VIEWS = ("schema_version", "metrics", "counts", "details")
 
 
 class MetricResult(MetricReport):
@@ -39,9 +38,7 @@ class MetricResult(MetricReport):
     @property
     def document(self) -> ResultDocument:
         """Read the result; its ``extra`` is the run's identity. Raises ``ResultError`` when this is no BFCL report."""
-        views = {name: self.extra.get(name) for name in _VIEWS}
-        identity = {name: value for name, value in self.extra.items() if name not in _VIEWS}
-        return read_document({**views, "extra": identity}, "metric report")
+        return read_report_extra(self.extra, "metric report")
 
     @property
     def metrics(self) -> dict[str, int | float]:

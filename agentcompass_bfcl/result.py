@@ -143,6 +143,16 @@ def read_document(payload: object, source: str) -> ResultDocument:
         raise ResultError(f"{source}: not a result of this package: {place}: {first['msg']}") from None
 
 
+def read_report_extra(extra: Mapping[str, Any], source: str) -> ResultDocument:
+    """Read the result out of the host's report, which keeps its parts and its identity side by side in ``extra``.
+
+    Raises as ``read_document``.
+    """
+    parts = [name for name in ResultDocument.model_fields if name != "extra"]
+    identity = {name: value for name, value in extra.items() if name not in parts}
+    return read_document({**{name: extra.get(name) for name in parts}, "extra": identity}, source)
+
+
 def _scores(found: Aggregate, evaluated: int) -> Scores:
     # All rows failed: the failing policy would call that 0, but a run with nothing scored has no score.
     return Scores(

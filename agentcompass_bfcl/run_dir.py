@@ -11,7 +11,7 @@ from typing import Any
 from agentcompass_bfcl.attempt import AttemptRecord, read_attempt_record
 from agentcompass_bfcl.collect import first_issue_code
 from agentcompass_bfcl.errors import RunDirError
-from agentcompass_bfcl.result import ResultDocument, read_document
+from agentcompass_bfcl.result import ResultDocument, read_report_extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,6 @@ class Attempt:
         return (self.record.error_type or "") if self.record is not None else ""
 
 
-_VIEWS = ("schema_version", "metrics", "counts", "details")
-
-
 def read_result(run_dir: Path) -> ResultDocument:
     """Read a finished run's result from its metrics.json.
 
@@ -51,8 +48,7 @@ def read_result(run_dir: Path) -> ResultDocument:
     extra = payload.get("extra")
     if not isinstance(extra, Mapping) or "schema_version" not in extra:
         raise RunDirError(f"{path}: not the metrics of a BFCL run; is this the run directory of another benchmark?")
-    identity = {name: value for name, value in extra.items() if name not in _VIEWS}
-    return read_document({**{name: extra.get(name) for name in _VIEWS}, "extra": identity}, str(path))
+    return read_report_extra(extra, str(path))
 
 
 def iter_details(run_dir: Path) -> Iterator[Mapping[str, Any]]:
@@ -80,6 +76,8 @@ def read_attempts(run_dir: Path) -> list[Attempt]:
     """
     attempts = [attempt for detail in iter_details(run_dir) for attempt in _attempts(detail)]
     if not attempts:
+        if (run_dir / "run_info.json").is_file():
+            raise RunDirError(f"{run_dir}: no attempt of a run in it; the run ended before any sample was stored")
         raise RunDirError(f"{run_dir}: no attempt of a run in it; give the run directory, which holds run_info.json")
     return sorted(attempts, key=lambda attempt: (attempt.subset, _place(attempt.sample_id), attempt.number))
 

@@ -209,6 +209,8 @@ MALFORMED: dict[str, Any] = {
     "a call without name": {"content": None, "tool_calls": [{"function": {"arguments": "{}"}}]},
     "legacy function_call": {"content": None, "function_call": {"name": "f", "arguments": "{}"}},
     "legacy function_call that the stock harness dropped": {"content": "", "stop_reason": "function_call"},
+    "a call announced and lost": {"content": None, "tool_calls": [], "stop_reason": "tool_calls"},
+    "withheld by a content filter": {"content": None, "stop_reason": "content_filter"},
     "content a number": {"content": 7},
     "content an object": {"content": {"text": "none fits"}},
     "nothing handed over": None,

@@ -270,6 +270,11 @@ NO_COMPLETIONS = {
     "message text": '{"choices": [{"message": "fine"}]}',
     "message a list": '{"choices": [{"message": []}]}',
     "an error with status 200": '{"error": {"message": "overloaded", "code": 503}}',
+    "message empty": '{"choices": [{"message": {}, "finish_reason": "stop"}]}',
+    "message of a role alone": '{"choices": [{"message": {"role": "assistant"}}]}',
+    "an error beside an answer": json.dumps({**ANSWER, "error": {"code": 502}}),
+    "an error in the choice": '{"choices": [{"message": {"content": null}, "error": {"code": 502}}]}',
+    "finished by an error": '{"choices": [{"message": {"content": null}, "finish_reason": "error"}]}',
     "nested too deep": "[" * 100_000,
 }
 
@@ -281,6 +286,13 @@ async def test_a_body_that_is_no_completion_is_an_error_and_never_a_reply(body: 
     assert not error.concerns_all
     assert len(str(error)) <= 500
     assert len(server.seen) == 1
+
+
+async def test_half_a_surrogate_pair_becomes_a_character_that_a_file_can_hold() -> None:
+    body = r'{"choices": [{"message": {"content": "a\ud83d\ude00b\ud800c"}}]}'
+    result, _ = await outcome(says(200, body))
+    assert isinstance(result, Reply)
+    assert result.message["content"] == "a\U0001f600b\ufffdc"
 
 
 @pytest.mark.parametrize("status", [204, 301, 304])

@@ -76,11 +76,12 @@ def test_a_run_of_which_nothing_was_persisted_is_all_errors(rows: list[Entry]) -
     assert found.error_types == {"not_run": 12}
 
 
-def test_a_row_from_elsewhere_does_not_stand_in_for_one_that_was_never_run(rows: list[Entry], dataset: Dataset) -> None:
+def test_a_row_from_elsewhere_is_refused_by_name(rows: list[Entry], dataset: Dataset) -> None:
     foreign = dataset.rows["multiple"][50]
-    found = collect([task(foreign, HIT)], rows[2:3], 1)
-    assert found.by_attempt == {"multiple": Tally(1, 1, 1)}
-    assert found.error_types == {"not_run": 1}
+    with pytest.raises(TallyError, match=r": multiple_50$"):
+        collect([task(foreign, HIT)], rows[2:3], 1)
+    with pytest.raises(TallyError, match=rows[0].id):
+        collect([{**task(rows[0], HIT), "category": "multiple"}], rows, 1)
 
 
 def test_several_attempts_are_all_counted_and_a_task_once(rows: list[Entry]) -> None:

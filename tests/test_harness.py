@@ -138,6 +138,24 @@ async def test_after_a_refusal_that_concerns_all_nothing_more_is_sent_and_the_li
     assert [failure.code for failure in heard] == ["http_401"]
 
 
+async def test_one_refusal_amid_answers_is_its_own_samples_error_and_several_in_a_row_end_the_run() -> None:
+    from agentcompass_bfcl.harness import endpoint_listener
+
+    heard: list[TransportFailure] = []
+    token = endpoint_listener.set(heard.append)
+    try:
+        async with fault_server(answers(), says(403, "{}"), answers(), *[says(403, "{}")] * 5, answers()) as server:
+            sending = Sending(request(server.base_url))
+            await sending.send(0)
+            assert (await sending.failure(1)).code == "transport_http_403"
+            await sending.send(2)
+            codes = [(await sending.failure(number)).code for number in range(3, 9)]
+    finally:
+        endpoint_listener.reset(token)
+    assert codes == ["transport_http_403"] * 5 + ["transport_endpoint_unusable"]
+    assert [failure.code for failure in heard] == ["http_403"]
+
+
 async def test_without_a_listener_a_refusal_is_an_error_of_every_sample() -> None:
     async with fault_server(says(404, "{}")) as server:
         sending = Sending(request(server.base_url))
@@ -160,6 +178,10 @@ BAD_MODEL_PARAMETERS = [
     ({"n": 2}, ["'n'", "2", "leave it out"]),
     ({"tools": []}, ["'tools'", "[]", "leave it out"]),
     ({"messages": []}, ["'messages'", "leave it out"]),
+    ({"functions": []}, ["'functions'", "leave it out"]),
+    ({"tool_choice": "required"}, ["'tool_choice'", "'required'", "benchmark's own"]),
+    ({"extra_body": {"tools": []}}, ["'tools'", "leave it out"]),
+    ({"extra_body": {"tool_choice": "auto"}}, ["'tool_choice'", "benchmark's own"]),
     ({"top_k": 1}, ["'top_k'", "extra_body"]),
     ({"chat_template_kwargs": {}}, ["'chat_template_kwargs'", "extra_body"]),
     ({"extra_body": [1]}, ["extra_body", "[1]", "object"]),
@@ -208,7 +230,7 @@ def test_every_parameter_of_the_chat_completions_api_is_accepted() -> None:
     params = {
         **{"temperature": 0.5, "top_p": 1, "max_tokens": 5, "max_completion_tokens": 5, "seed": 1, "stop": ["x"]},
         **{"presence_penalty": 0, "frequency_penalty": 0, "logit_bias": {}, "logprobs": True, "top_logprobs": 2},
-        **{"parallel_tool_calls": True, "reasoning_effort": "low", "user": "u", "timeout": 30, "tool_choice": "auto"},
+        **{"parallel_tool_calls": True, "reasoning_effort": "low", "user": "u", "timeout": 30},
         **{"extra_body": {"top_k": 1}, "extra_headers": {"a": "b"}, "extra_query": {"c": "d"}},
     }
     BfclChatHarness().build_config(request(model_params=json.loads(json.dumps(params))))

@@ -74,7 +74,11 @@ _MISTAKES = "percent of rows by kind of mistake: kind=percent,..., or one number
 def _run(commands: _Commands) -> None:
     parser = _command(commands, "run", "run a draw against an endpoint and score it")
     parser.add_argument("model", help="model name to send")
-    parser.add_argument("--base-url", default="", help="endpoint, ending in /v1; empty: the OpenAI library's default")
+    parser.add_argument(
+        "--base-url",
+        default="",
+        help="endpoint, ending in /v1; empty: OPENAI_BASE_URL, or the OpenAI library's default",
+    )
     parser.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds the key")
     _draw_options(parser)
     parser.add_argument("--mode", help="how functions are offered: fc (as tools) or prompt (in the system prompt)")

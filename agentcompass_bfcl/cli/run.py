@@ -73,10 +73,13 @@ def host_run(namespace: argparse.Namespace, now: datetime, environ: Mapping[str,
         require_prompt_parsers(entry.subset for entry in select(settings.spec, dataset))
     model_params = _model_params(namespace)
     asked = question_identity(settings, dataset, model_params)
-    digest = short_identity({**asked, "base_url": namespace.base_url, "attempts": namespace.attempts})
+    base_url = namespace.base_url or environ.get("OPENAI_BASE_URL", "")  # which the library would take in silence
+    # The model as well: the host writes org/m and org_m as one folder.
+    whom = {"model": namespace.model, "base_url": base_url, "attempts": namespace.attempts}
+    digest = short_identity({**asked, **whom})
     return HostRun(
         model=namespace.model,
-        base_url=namespace.base_url,
+        base_url=base_url,
         api_key=environ.get(namespace.api_key_env, ""),
         harness=namespace.harness,
         benchmark_params=params,
