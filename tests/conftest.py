@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,6 +22,9 @@ from agentcompass_bfcl.wheel import Wheel
 # Slow machines are no fault of a law; in CI the same examples come every time.
 settings.register_profile("laws", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("laws")
+
+# Jobs that a shell starts in the background ignore SIGINT, and so do their children; some tests interrupt theirs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The runs inside AgentCompass that several files look at.
 pytest_plugins = ["host_runs"]

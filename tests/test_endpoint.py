@@ -253,5 +253,8 @@ def test_the_blocking_server_says_where_it_listens_and_stops_quietly_when_interr
             with pytest.raises(httpx.ReadTimeout):
                 ask(http, dataset.rows["multiple"][0], official)
             process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=20)
+            try:
+                output, errors = process.communicate(timeout=20)
+            finally:
+                process.kill()  # or leaving the block would wait for a server that did not stop
     assert (output, errors, process.returncode) == ("stopped\n", "", 0)
