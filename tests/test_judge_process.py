@@ -291,7 +291,8 @@ def pretender(script: str, says_ready: bool = True) -> Callable[[Sequence[str]],
 BAD_PROCESSES = [
     ("dies at once", "os._exit(3)", "it ended with status 3"),
     ("dies of a signal", "os.kill(os.getpid(), signal.SIGSEGV)", "it was ended by SIGSEGV"),
-    ("prints a traceback", "x = bytes(10**15)", "not the reply"),
+    # Its lines may come one by one or all at once, and are no reply either way.
+    ("prints a traceback", "x = bytes(10**15)", "the judge process broke off: "),
     ("stops in the middle of a line", "say(f'[{number}, \"hit\"'); os._exit(0)", "it ended with status 0"),
     ("answers no JSON", "say('hit\\n')", "not the reply"),
     ("answers broken JSON", "say(f'[{number}, \\n')", "Expecting value"),
