@@ -67,9 +67,8 @@ def host_run(namespace: argparse.Namespace, now: datetime, environ: Mapping[str,
     if namespace.concurrency < 1 or namespace.attempts < 1:
         raise ConfigError("--concurrency and --attempts are 1 or more")
     dataset = read_dataset(open_pinned(settings.wheel))
-    if (
-        settings.mode is Mode.PROMPT
-    ):  # the benchmark asks as well, but the host would print its refusal with a traceback
+    # The benchmark asks as well, but the host would print its refusal with a traceback.
+    if settings.mode is Mode.PROMPT:
         require_prompt_parsers(entry.subset for entry in select(settings.spec, dataset))
     model_params = _model_params(namespace)
     asked = question_identity(settings, dataset, model_params)
