@@ -17,7 +17,7 @@ from enum import StrEnum
 from fractions import Fraction
 from types import MappingProxyType
 
-from agentcompass_bfcl.subsets import CATEGORIES, HALLUCINATION, LIVE, NON_LIVE, SIMPLE_AST
+from agentcompass_bfcl.subsets import CATEGORIES, HALLUCINATION, LIVE, NON_LIVE, SIMPLE_AST, SINGLE_TURN_SUBSETS
 from agentcompass_bfcl.tally import Tally
 
 
@@ -50,6 +50,8 @@ WEIGHTS = Node(
         Node("hallucination", Combine.MEAN, HALLUCINATION),
     ),
 )
+
+OVERALL = Node("overall", Combine.POOLED, SINGLE_TURN_SUBSETS)
 
 
 class OnError(StrEnum):

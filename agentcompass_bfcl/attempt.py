@@ -19,7 +19,10 @@ EXTRA_KEY = "bfcl"
 
 
 class AttemptRecord(BaseModel):
-    """One attempt. ``output`` is what an official result file would hold; ``latency_ms`` covers the request alone."""
+    """One attempt. ``output`` is what an official result file would hold; ``latency_ms`` covers the request alone.
+
+    ``malformed_call`` is there, and true, only on a right abstention that held a call which cannot be decoded.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -32,6 +35,7 @@ class AttemptRecord(BaseModel):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     latency_ms: float | None = None
+    malformed_call: bool | None = None
 
     @property
     def truncated(self) -> bool:
@@ -56,8 +60,8 @@ def attempt_record(verdict: Verdict, output: Any, raw_result: Mapping[str, Any],
         "latency_ms": float(latency_ms) if isinstance(latency_ms, int | float) else None,
     }
     match verdict:
-        case Hit():
-            return AttemptRecord(verdict="hit", **facts)
+        case Hit(malformed_call):
+            return AttemptRecord(verdict="hit", malformed_call=malformed_call or None, **facts)
         case Miss(error_type, detail):
             return AttemptRecord(verdict="miss", error_type=error_type, detail=detail, **facts)
         case Unscored(reason, detail):

@@ -31,6 +31,7 @@ from agentcompass_bfcl import __version__
 from agentcompass_bfcl.aggregate import aggregate
 from agentcompass_bfcl.attempt import EXTRA_KEY, attempt_record
 from agentcompass_bfcl.bounded import load_judge
+from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.collect import collect
 from agentcompass_bfcl.dataset import Dataset, Entry
 from agentcompass_bfcl.draw import PRESET_SAMPLES, fingerprint, select
@@ -189,6 +190,10 @@ class BfclBenchmark(BaseBenchmark):
             miss_types=found.miss_types,
             error_types=found.error_types,
             truncated=found.truncated,
+            malformed_abstentions=found.malformed_abstentions,
+            rows=found.rows,
+            clusters=clusters(expected),
+            any_of=attempts.strategy == "pass",
         )
         scores = {reducer: aggregate(tallies, settings.on_error) for reducer, tallies in by_reducer.items()}
         return build_metric_result(report, document, scores)
@@ -273,6 +278,7 @@ def run_identity(
         "model": req.model.id,
         "base_url": without_credentials(req.model.base_url),
         "harness": req.harness.id,
+        "harness_params": redact_secrets(req.harness.params),
         "concurrency": req.execution.task_concurrency,
         "attempts": {"k": req.execution.attempts.k, "strategy": req.execution.attempts.strategy},
         "versions": {"agentcompass": version("agentcompass"), "agentcompass-bfcl": __version__},

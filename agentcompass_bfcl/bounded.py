@@ -7,6 +7,7 @@ exceeds the limit or breaks off; that output is then ``Unscored``, and the next 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import json
 import os
@@ -22,8 +23,9 @@ from agentcompass_bfcl.dataset import Entry
 from agentcompass_bfcl.errors import ConfigError
 from agentcompass_bfcl.judge_process import START_SECONDS, JudgeProcess, Spawn, start_process, worker_command
 from agentcompass_bfcl.judge_worker import reply_from, request_line
+from agentcompass_bfcl.official import Official
 from agentcompass_bfcl.score import Unscored, Verdict, score_output
-from agentcompass_bfcl.sources import Sources, load_sources, open_pinned
+from agentcompass_bfcl.sources import load_sources, open_pinned
 from agentcompass_bfcl.subsets import Language, subset_named
 from agentcompass_bfcl.task import Mode
 
@@ -89,14 +91,15 @@ class Judge:
     """
 
     def __init__(
-        self, sources: Sources, wheel_path: Path, *, limit_seconds: float = 5.0, spawn: Spawn = start_process
+        self, official: Official, wheel_path: Path, *, limit_seconds: float = 5.0, spawn: Spawn = start_process
     ) -> None:
-        self._official = sources.official
+        self._official = official
         self._wheel_path = wheel_path
         self._limit_seconds = limit_seconds
         self._spawn = spawn
         self._lock = threading.Lock()
         self._process: JudgeProcess | None = None
+        self._is_ready = False
         self._number = 0
         _JUDGES.add(self)
 
@@ -111,6 +114,14 @@ class Judge:
         """The id of the judge process, or None while there is none."""
         process = self._process
         return None if process is None else process.pid
+
+    def start(self) -> None:
+        """Start the judge process ahead of the output that will need it, and do not wait for it.
+
+        One that cannot be started is no error yet: the output that needs it says so.
+        """
+        with self._lock, contextlib.suppress(OSError):
+            self._started_process()
 
     def close(self) -> None:
         """End the judge process, after the output it is at. An output that needs one later starts another."""
@@ -155,10 +166,16 @@ class Judge:
         return reply
 
     def _ready_process(self) -> JudgeProcess:
+        process = self._started_process()
+        if not self._is_ready:
+            process.wait_until_ready(START_SECONDS)
+            self._is_ready = True
+        return process
+
+    def _started_process(self) -> JudgeProcess:
         if self._process is None:
             command = worker_command(self._wheel_path, self._limit_seconds, sys.path)
-            self._process = JudgeProcess(self._spawn(command))
-            self._process.wait_until_ready(START_SECONDS)
+            self._process, self._is_ready = JudgeProcess(self._spawn(command)), False
         return self._process
 
     def _end_process(self) -> None:
@@ -176,7 +193,7 @@ class Judge:
 @functools.lru_cache(maxsize=4)
 def load_judge(wheel: Path | None = None) -> Judge:
     """Give this process's judge for a wheel, the one at hand unless a path is given; it is closed at exit."""
-    judge = Judge(load_sources(wheel), open_pinned(wheel).path)
+    judge = Judge(load_sources(wheel).official, open_pinned(wheel).path)
     atexit.register(judge.close)
     return judge
 

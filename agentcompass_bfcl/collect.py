@@ -10,7 +10,8 @@ from typing import Any
 from agentcompass_bfcl.attempt import AttemptRecord, read_attempt_record
 from agentcompass_bfcl.dataset import Entry
 from agentcompass_bfcl.errors import RunDirError, TallyError
-from agentcompass_bfcl.tally import Outcome, Tally, attempt_outcome, attempt_payload, count, tally_attempts, union
+from agentcompass_bfcl.rows import Row, tally_rows
+from agentcompass_bfcl.tally import Outcome, Tally, attempt_outcome, attempt_payload
 
 NOT_RUN = "not_run"
 NO_VERDICT = "no_verdict"
@@ -18,13 +19,23 @@ NO_VERDICT = "no_verdict"
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The counts of a run. ``by_attempt`` counts every attempt, ``by_task`` a task once, a hit if any attempt hit."""
+    """What came of a run's rows, in issue order, and the kinds of their misses and errors."""
 
-    by_attempt: Mapping[str, Tally]
-    by_task: Mapping[str, Tally]
+    rows: tuple[Row, ...]
     miss_types: Mapping[str, int]
     error_types: Mapping[str, int]
     truncated: int
+    malformed_abstentions: int
+
+    @property
+    def by_attempt(self) -> dict[str, Tally]:
+        """Count every attempt as a sample of its own."""
+        return tally_rows(self.rows)
+
+    @property
+    def by_task(self) -> dict[str, Tally]:
+        """Count a task once, as a hit if any attempt hit."""
+        return tally_rows(self.rows, any_of=True)
 
 
 def collect(
@@ -40,29 +51,34 @@ def collect(
     ``any_of`` says that attempts end with the first hit (the host's strategy ``pass``): later ones are not missing.
     """
     _refuse_foreign(details, expected)
-    never_run = _never_run(details, expected)
-    by_attempt = union(tally_attempts(details, k), *[never_run] * k)
+    by_id = {str(detail.get("task_id")): detail for detail in details}
+    rows = tuple(_row(entry, by_id.get(entry.id), k, any_of=any_of) for entry in expected)
     miss_types: Counter[str] = Counter()
     error_types: Counter[str] = Counter()
-    truncated = 0
+    truncated = malformed = 0
     for task_id, payload in _payloads(details, k):
         record = _record(task_id, payload)
         if record is not None:
             miss_types.update([record.error_type] if record.error_type else [])
             truncated += record.truncated
+            malformed += bool(record.malformed_call)
         if attempt_outcome(payload) is Outcome.ERROR:
             error_types[first_issue_code(payload)] += 1
-    errors = never_run if any_of else by_attempt
-    not_run = sum(tally.errors for tally in errors.values()) - (0 if any_of else error_types.total())
+    not_run = sum(entry.id not in by_id for entry in expected) if any_of else _errors(rows) - error_types.total()
     if not_run > 0:
         error_types[NOT_RUN] = not_run
-    return Collected(
-        by_attempt=by_attempt,
-        by_task=union(tally_attempts(details, k, any_of=True), never_run),
-        miss_types=miss_types,
-        error_types=error_types,
-        truncated=truncated,
-    )
+    return Collected(rows, miss_types, error_types, truncated, malformed)
+
+
+def _row(entry: Entry, detail: Mapping[str, Any] | None, k: int, *, any_of: bool) -> Row:
+    payloads = [None if detail is None else attempt_payload(detail, attempt) for attempt in range(1, k + 1)]
+    if any_of:
+        payloads = [payload for payload in payloads if payload is not None] or [None]
+    return Row(entry.id, entry.subset, tuple(attempt_outcome(payload) for payload in payloads))
+
+
+def _errors(rows: Iterable[Row]) -> int:
+    return sum(outcome is Outcome.ERROR for row in rows for outcome in row.outcomes)
 
 
 def first_issue_code(payload: Mapping[str, Any]) -> str:
@@ -90,15 +106,17 @@ def _record(task_id: str, payload: Mapping[str, Any]) -> AttemptRecord | None:
 
 def _refuse_foreign(details: Iterable[Mapping[str, Any]], expected: Iterable[Entry]) -> None:
     subset_of = {entry.id: entry.subset for entry in expected}
-    places = ((str(detail.get("task_id")), detail.get("category")) for detail in details)
-    foreign = [task_id for task_id, category in places if subset_of.get(task_id) != category]
+    seen: set[str] = set()
+    foreign = []
+    for detail in details:
+        task_id = str(detail.get("task_id"))
+        if task_id in seen:
+            raise TallyError(f"task {task_id} is counted twice")
+        seen.add(task_id)
+        if subset_of.get(task_id) != detail.get("category"):
+            foreign.append(task_id)
     if foreign:
         shown = ", ".join(foreign[:5])
         raise TallyError(
             f"{len(foreign)} rows do not belong to this run's draw and shard, or not to their subset: {shown}"
         )
-
-
-def _never_run(details: Iterable[Mapping[str, Any]], expected: Iterable[Entry]) -> dict[str, Tally]:
-    run = {str(detail.get("task_id")) for detail in details}
-    return count((entry.subset, Outcome.ERROR) for entry in expected if entry.id not in run)

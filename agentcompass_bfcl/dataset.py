@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -21,7 +22,7 @@ class Entry:
     """One row: a question, its functions and, in AST subsets, its reference answer.
 
     The row is kept as JSON text and parsed anew on every call, because upstream's converters edit what they are
-    given: nobody can alter a row for the next reader.
+    given: nobody can alter a row for the next reader. The texts are upstream's own, a list of turns for the question.
     """
 
     id: str
@@ -33,7 +34,7 @@ class Entry:
 
     def messages(self) -> list[dict[str, Json]]:
         """Return the messages of the row's only turn: ``[{"role", "content"}, ...]``."""
-        turn: list[dict[str, Json]] = json.loads(self.question_json)
+        turn: list[dict[str, Json]] = json.loads(self.question_json)[0]
         return turn
 
     def functions(self) -> list[dict[str, Json]]:
@@ -79,7 +80,8 @@ def read_dataset(wheel: Wheel) -> Dataset:
     Raises ``DatasetError`` when a subset does not have its pinned number of rows, an id stands twice, or an answer
     stands at another row than its question: upstream pairs them by position alone.
     """
-    rows = {name: _read_subset(wheel, name) for name in SINGLE_TURN_SUBSETS}
+    files = wheel.read_all(path for name in SINGLE_TURN_SUBSETS for path in _paths(name))
+    rows = {name: _read_subset(files, name) for name in SINGLE_TURN_SUBSETS}
     by_id: dict[str, Entry] = {}
     for entry in (entry for entries in rows.values() for entry in entries):
         first = by_id.setdefault(entry.id, entry)
@@ -91,36 +93,67 @@ def read_dataset(wheel: Wheel) -> Dataset:
     return Dataset(MappingProxyType(rows), MappingProxyType(by_id))
 
 
-def _read_subset(wheel: Wheel, name: str) -> tuple[Entry, ...]:
-    subset = subset_named(name)
-    questions = _records(wheel, release.data_path(name), subset.rows)
-    answers = _records(wheel, release.answer_path(name), subset.rows) if subset.rule is Rule.AST else None
+def _paths(subset: str) -> list[str]:
+    has_answers = subset_named(subset).rule is Rule.AST
+    return [release.data_path(subset), *([release.answer_path(subset)] if has_answers else [])]
+
+
+def _read_subset(files: Mapping[str, bytes], name: str) -> tuple[Entry, ...]:
+    questions, *answers = (_records(files[path], path, subset_named(name).rows) for path in _paths(name))
     entries = []
     for row, question in enumerate(questions):
-        answer = None if answers is None else answers[row]
+        answer = answers[0][row] if answers else None
         if answer is not None and answer["id"] != question["id"]:
             raise DatasetError(
-                f"{_place(release.answer_path(name), row)}: answers {answer['id']}, not {question['id']}"
+                f"{_place(release.answer_path(name), row)}: answers {json.loads(answer['id'])},"
+                f" not {json.loads(question['id'])}"
             )
         entries.append(
             Entry(
-                id=question["id"],
+                id=json.loads(question["id"]),
                 subset=name,
                 row=row,
-                question_json=json.dumps(question["question"][0]),
-                functions_json=json.dumps(question["function"]),
-                answer_json=None if answer is None else json.dumps(answer["ground_truth"]),
+                question_json=question["question"],
+                functions_json=question["function"],
+                answer_json=None if answer is None else answer["ground_truth"],
             )
         )
     return tuple(entries)
 
 
-def _records(wheel: Wheel, name: str, expected: int) -> list[dict[str, Json]]:
-    lines = wheel.read(name).decode("utf-8").split("\n")  # not splitlines(): U+2028 may stand inside a row
-    records = [json.loads(line) for line in lines if line.strip()]
+def _records(content: bytes, name: str, expected: int) -> list[dict[str, str]]:
+    lines = content.decode("utf-8").split("\n")  # not splitlines(): U+2028 may stand inside a row
+    records = [_members(line) for line in lines if line.strip()]
     if len(records) != expected:
         raise DatasetError(f"{release.WHEEL_NAME}: {name}: {len(records)} rows, expected {expected}")
     return records
+
+
+def _members(line: str) -> dict[str, str]:
+    """Read a JSON object into the text of each of its values: parsed here, and not written anew."""
+    members: dict[str, str] = {}
+    place = _after(line, 0, "{")
+    while True:
+        key, place = _SCANNER.raw_decode(line, place)
+        start = _after(line, place, ":")
+        _, place = _SCANNER.raw_decode(line, start)
+        members[key] = line[start:place]
+        place = _BLANKS.match(line, place).end()  # type: ignore[union-attr]  # it matches nothing as well
+        if line[place : place + 1] == "}":
+            return members
+        place = _after(line, place, ",")
+
+
+def _after(line: str, place: int, mark: str) -> int:
+    found = _MARKS[mark].match(line, place)
+    if found is None:
+        raise json.JSONDecodeError(f"{mark!r} expected", line, place)
+    return found.end()
+
+
+_SCANNER = json.JSONDecoder()
+_BLANKS = re.compile(r"\s*")
+_MARKS = {mark: re.compile(rf"\s*{re.escape(mark)}\s*") for mark in "{:,"}
 
 
 def _place(name: str, row: int) -> str:

@@ -56,6 +56,26 @@ class ExportError(BfclError):
     """A run cannot be written in the wanted form, or not to the wanted place."""
 
 
+class MergeError(BfclError):
+    """Shards do not make up one run: one is missing, twice, torn, of another run or damaged. ``faults`` says all."""
+
+    def __init__(self, message: str, faults: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.faults = faults
+
+
+class CompareError(BfclError):
+    """Two results are not about the same question, or do not say what came of each row."""
+
+
+class GateError(BfclError):
+    """A baseline cannot be read, or says something a gate cannot mean."""
+
+
+class WorkerError(BfclError):
+    """A worker that ran a shard failed, or could not be started."""
+
+
 class RunFailedError(BfclError):
     """The host ended a run as failed. ``run_dir`` holds what it has; None when it has nothing."""
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from agentcompass_bfcl.attempt import AttemptRecord
-from agentcompass_bfcl.collect import NO_VERDICT, NOT_RUN
+from agentcompass_bfcl.collect import NO_VERDICT
 from agentcompass_bfcl.dataset import Dataset, Entry
-from agentcompass_bfcl.errors import ExportError, RunDirError
+from agentcompass_bfcl.drawn_rows import only_attempts
+from agentcompass_bfcl.errors import ExportError
 from agentcompass_bfcl.official_results import result_file_name
-from agentcompass_bfcl.run_dir import Attempt, read_attempts
-from agentcompass_bfcl.run_request import read_request, require_single_attempt
+from agentcompass_bfcl.run_dir import Attempt
+from agentcompass_bfcl.run_request import read_request
 from agentcompass_bfcl.score import Hit, Miss, Unscored, Verdict
 from agentcompass_bfcl.score_files import score_file_name, score_records
 from agentcompass_bfcl.subsets import subset_named
@@ -45,10 +46,7 @@ def export_bfcl_eval(run_dir: Path, out_dir: Path, dataset: Dataset, *, model: s
     without any verdict, and ``RunDirError`` for a run that cannot be read or has several attempts per sample.
     """
     name = folder_name(read_request(run_dir).model if model is None else model)
-    attempts = run_attempts(run_dir)
-    judged, left_out = _by_subset(attempts, dataset)
-    ran = {attempt.sample_id for attempt in attempts}
-    not_run = sum(entry.id not in ran for entry in read_request(run_dir).expected(dataset))
+    judged, left_out = _by_subset(only_attempts(run_dir, dataset), dataset)
     if not judged:
         raise ExportError(f"{run_dir}: no sample of this run has a verdict; there is nothing to write")
     try:
@@ -62,13 +60,18 @@ def export_bfcl_eval(run_dir: Path, out_dir: Path, dataset: Dataset, *, model: s
     return Exported(
         folder=out_dir / "result" / name,
         rows=sum(map(len, judged.values())),
-        left_out=dict(sorted((left_out + Counter({NOT_RUN: not_run})).items())),
+        left_out=dict(sorted(left_out.items())),
     )
 
 
-def export_verdicts(run_dir: Path) -> tuple[VerdictRow, ...]:
-    """Give a run's own verdicts, row by row; a failed request is unscored, with the code it failed with."""
-    return tuple(VerdictRow(attempt.sample_id, attempt.subset, _verdict(attempt)) for attempt in run_attempts(run_dir))
+def export_verdicts(run_dir: Path, dataset: Dataset) -> tuple[VerdictRow, ...]:
+    """Give a run's own verdicts, one for each row it had to score.
+
+    A failed request is unscored, with the code it failed with, and so is a row that was never run. Raises as
+    ``only_attempts``.
+    """
+    attempts = only_attempts(run_dir, dataset)
+    return tuple(VerdictRow(attempt.sample_id, attempt.subset, _verdict(attempt)) for attempt in attempts)
 
 
 def folder_name(model: str) -> str:
@@ -77,16 +80,6 @@ def folder_name(model: str) -> str:
     if name in ("", ".", "..") or not name.isprintable() or len(name.encode()) > _LONGEST_NAME:
         raise ExportError(f"the model name {model[:80]!a} can be no folder's name; give another with --model")
     return name
-
-
-def run_attempts(run_dir: Path) -> list[Attempt]:
-    """Read the only attempt of every sample. Raises ``RunDirError`` for several attempts, or a sample that is twice."""
-    require_single_attempt(read_request(run_dir))
-    attempts = read_attempts(run_dir)
-    (most, times), *_ = Counter(attempt.sample_id for attempt in attempts).most_common(1)
-    if times > 1:
-        raise RunDirError(f"{run_dir}: sample {most} is there {times} times; is the run still going on?")
-    return attempts
 
 
 def _by_subset(

@@ -40,6 +40,19 @@ def question_identity(settings: RunSettings, dataset: Dataset, request: Mapping[
     }
 
 
+# What must agree before two results may be added up or compared; ``attempts`` is how often each row was asked.
+QUESTION_KEYS = (
+    *("draw_fingerprint", "dataset", "checker", "mode", "tool_choice", "strip_think"),
+    *("request", "on_error", "attempts", "official_errors"),
+)
+
+
+def differences(first: Mapping[str, Any], second: Mapping[str, Any], keys: Iterable[str]) -> dict[str, tuple[Any, Any]]:
+    """Give the facts in which two identities differ, each with both values; a fact that is absent is None."""
+    pairs = {key: (first.get(key), second.get(key)) for key in keys}
+    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+
+
 def short_identity(identity: Mapping[str, Any]) -> str:
     """Shorten an identity to eight hexadecimal digits. Runs that differ in it must never reuse each other's rows."""
     text = json.dumps(identity, sort_keys=True, default=str)

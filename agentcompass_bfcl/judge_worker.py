@@ -50,10 +50,10 @@ def request_line(number: int, entry: Entry, output_json: str, mode: Mode) -> byt
 
 
 def reply_line(number: int, reply: Reply) -> bytes:
-    """Write one reply: a list of the number, "hit", "miss", "unscored" or "refused", and up to two texts."""
+    """Write one reply: a list of the number, "hit", "miss", "unscored" or "refused", and what belongs to it."""
     match reply:
-        case Hit():
-            line = [number, "hit"]
+        case Hit(malformed_call):
+            line = [number, "hit", malformed_call]
         case Miss(why, detail):
             line = [number, "miss", why, detail]
         case Unscored(why, detail):
@@ -68,8 +68,8 @@ def reply_from(line: bytes, number: int) -> Reply:
     if not line.startswith(f"[{number}, ".encode("ascii")):
         raise ValueError(f"not the reply to request {number}")
     match json.loads(line):
-        case [_, "hit"]:
-            return Hit()
+        case [_, "hit", bool(malformed_call)]:
+            return Hit(malformed_call)
         case [_, "miss", str(why), str(detail)]:
             return Miss(why, detail)
         case [_, "unscored", str(why), str(detail)]:

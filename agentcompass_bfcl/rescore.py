@@ -9,18 +9,20 @@ from typing import Any
 
 from agentcompass_bfcl import __version__
 from agentcompass_bfcl.aggregate import OnError
+from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.collect import NO_VERDICT, NOT_RUN
 from agentcompass_bfcl.dataset import Dataset, Entry
 from agentcompass_bfcl.errors import TallyError
 from agentcompass_bfcl.official import checker_identity
 from agentcompass_bfcl.official_results import StoredRow
 from agentcompass_bfcl.result import ResultDocument, build_document
+from agentcompass_bfcl.rows import Row, tally_rows
 from agentcompass_bfcl.run_dir import Attempt
 from agentcompass_bfcl.run_request import RunRequest
 from agentcompass_bfcl.scope import Drawn, Scope, expected_rows, present_rows, scope_identity
 from agentcompass_bfcl.score import Hit, Miss, Unscored, Verdict
 from agentcompass_bfcl.settings import RunSettings
-from agentcompass_bfcl.tally import Outcome, count
+from agentcompass_bfcl.tally import Outcome
 from agentcompass_bfcl.verdicts import VerdictRow
 
 type Json = Any  # a parsed JSON value
@@ -29,7 +31,10 @@ type Judge = Callable[[Entry, Json], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """The result, the verdict on every row in scope in the order of the input, and how many rows were outside."""
+    """The result, the verdict on every row in scope, and how many rows were outside.
+
+    Verdicts come in the order of the input; rows that are missing come last.
+    """
 
     document: ResultDocument
     verdicts: tuple[VerdictRow, ...]
@@ -66,7 +71,12 @@ def rescore(
         truncated += row.truncated
     judged = tuple(verdicts.values())
     entries = present_rows(verdicts, dataset) if expected is None else expected
-    missing = [(entry.subset, Outcome.ERROR) for entry in entries if entry.id not in verdicts]
+    counted = tuple(Row(entry.id, entry.subset, (_outcome(verdicts.get(entry.id)),)) for entry in entries)
+    missing = [
+        VerdictRow(entry.id, entry.subset, Unscored(NOT_RUN, "not among the stored outputs"))
+        for entry in entries
+        if entry.id not in verdicts
+    ]
     errors = Counter(row.verdict.reason for row in judged if isinstance(row.verdict, Unscored))
     identity = {
         **scope_identity(scope, entries, dataset),
@@ -77,14 +87,17 @@ def rescore(
         **facts,
     }
     document = build_document(
-        count([*((row.subset, _outcome(row.verdict)) for row in judged), *missing]),
+        tally_rows(counted),
         on_error=on_error,
         identity=identity,
         miss_types=Counter(row.verdict.error_type for row in judged if isinstance(row.verdict, Miss)),
         error_types=errors + Counter({NOT_RUN: len(missing)}),
         truncated=truncated,
+        malformed_abstentions=sum(isinstance(row.verdict, Hit) and row.verdict.malformed_call for row in judged),
+        rows=counted,
+        clusters=clusters(entries),
     )
-    return Rescored(document, judged, outside)
+    return Rescored(document, (*judged, *missing), outside)
 
 
 def result_facts(model: str, settings: RunSettings, *, official_errors: bool) -> dict[str, Any]:
@@ -123,16 +136,18 @@ def run_facts(request: RunRequest) -> dict[str, Any]:
         "model": request.model,
         "base_url": request.base_url,
         "harness": request.harness,
+        "harness_params": dict(request.harness_params),
+        "concurrency": request.concurrency,
         "attempts": dict(request.attempts),
         "source": "outputs of an AgentCompass run",
     }
 
 
-def _outcome(verdict: Verdict) -> Outcome:
-    match verdict:
-        case Hit():
+def _outcome(row: VerdictRow | None) -> Outcome:
+    match row:
+        case VerdictRow(verdict=Hit()):
             return Outcome.HIT
-        case Miss():
+        case VerdictRow(verdict=Miss()):
             return Outcome.MISS
-        case Unscored():
+        case _:  # unscored, or not there
             return Outcome.ERROR

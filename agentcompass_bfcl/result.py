@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from agentcompass_bfcl.aggregate import WEIGHTS, Aggregate, Node, OnError, aggregate, inner_nodes
-from agentcompass_bfcl.errors import ResultError
+from agentcompass_bfcl.errors import ResultError, TallyError
 from agentcompass_bfcl.leaderboard import leaderboard
+from agentcompass_bfcl.rows import Row, decode_rows, encode_rows
+from agentcompass_bfcl.statistics import Statistics, build_statistics
 from agentcompass_bfcl.subsets import SUBSET_BY_NAME, category_of
 from agentcompass_bfcl.tally import Tally, tallies_from_metrics, tallies_to_metrics
 
@@ -58,6 +61,9 @@ class Details(_Part):
     """Everything behind the scores. ``scores`` has both error policies, so that nobody has to guess.
 
     ``leaderboard`` holds the official leaderboard's own columns; its "Overall" is no number here, see ``leaderboard``.
+    ``malformed_abstentions`` counts hits on irrelevance rows that held a call nobody can decode: upstream credits them,
+    a stricter rule would not. ``rows`` says what came of every row, in the form of ``rows.encode_rows``; it and
+    ``statistics`` are empty in a result that was made from tallies alone.
     """
 
     subsets: dict[str, SubsetResult]
@@ -68,7 +74,10 @@ class Details(_Part):
     miss_types: dict[str, int]
     error_types: dict[str, int]
     truncated: int = Field(ge=0)
+    malformed_abstentions: int = Field(default=0, ge=0)
     leaderboard: dict[str, Any]
+    statistics: Statistics | None = None
+    rows: dict[str, str] = Field(default_factory=dict)
 
 
 class ResultDocument(_Part):
@@ -91,6 +100,15 @@ class ResultDocument(_Part):
             raise ResultError("the result has no tallies (subset.<name>.hits and .n); it cannot be aggregated")
         return tallies
 
+    def rows(self) -> tuple[Row, ...]:
+        """Read the rows back. Raises ``ResultError`` when the document holds none, or none that can be read."""
+        if not self.details.rows:
+            raise ResultError("the result does not say what came of each row (details.rows)")
+        try:
+            return decode_rows(self.details.rows)
+        except TallyError as error:
+            raise ResultError(f"details.rows: {error}") from None
+
     def to_json(self) -> str:
         """Write canonically: sorted keys, two blanks, a newline at the end. Same result, same bytes."""
         return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -104,8 +122,16 @@ def build_document(
     miss_types: Mapping[str, int],
     error_types: Mapping[str, int],
     truncated: int = 0,
+    malformed_abstentions: int = 0,
+    rows: Sequence[Row] = (),
+    clusters: Mapping[str, str] = MappingProxyType({}),
+    any_of: bool = False,
 ) -> ResultDocument:
-    """Put tallies and identity together into a result."""
+    """Put tallies and identity together into a result.
+
+    ``rows`` are what the tallies were counted from, in issue order, and ``clusters`` names each one's cluster by id;
+    with ``any_of`` each was counted once. Without rows the result has no error bars.
+    """
     by_policy = {policy: aggregate(tallies, policy) for policy in OnError}
     chosen = by_policy[on_error]
     scores = {
@@ -127,7 +153,12 @@ def build_document(
             miss_types=dict(sorted(miss_types.items())),
             error_types=dict(sorted(error_types.items())),
             truncated=truncated,
+            malformed_abstentions=malformed_abstentions,
             leaderboard=leaderboard(tallies, on_error).to_json(),
+            statistics=(
+                build_statistics(rows, clusters, on_error=on_error, any_of=any_of) if rows and evaluated else None
+            ),
+            rows=encode_rows(rows),
         ),
         extra=dict(identity),
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agentcompass_bfcl.attempt import AttemptRecord, read_attempt_record
-from agentcompass_bfcl.collect import first_issue_code
+from agentcompass_bfcl.collect import NO_VERDICT, first_issue_code
 from agentcompass_bfcl.errors import RunDirError
 from agentcompass_bfcl.result import ResultDocument, read_report_extra
 
@@ -35,7 +35,7 @@ class Attempt:
         """Name upstream's error type of a miss, or the code of an error; empty for a hit."""
         if self.error_code is not None:
             return self.error_code
-        return (self.record.error_type or "") if self.record is not None else ""
+        return NO_VERDICT if self.record is None else self.record.error_type or ""
 
 
 def read_result(run_dir: Path) -> ResultDocument:
@@ -44,7 +44,7 @@ def read_result(run_dir: Path) -> ResultDocument:
     Raises ``RunDirError`` when the directory holds no readable one, ``ResultError`` when it is not a BFCL result.
     """
     path = run_dir / "metrics.json"
-    payload = _json_object(path)
+    payload = read_json_object(path)
     extra = payload.get("extra")
     if not isinstance(extra, Mapping) or "schema_version" not in extra:
         raise RunDirError(f"{path}: not the metrics of a BFCL run; is this the run directory of another benchmark?")
@@ -79,6 +79,11 @@ def read_attempts(run_dir: Path) -> list[Attempt]:
         if (run_dir / "run_info.json").is_file():
             raise RunDirError(f"{run_dir}: no attempt of a run in it; the run ended before any sample was stored")
         raise RunDirError(f"{run_dir}: no attempt of a run in it; give the run directory, which holds run_info.json")
+    return in_attempt_order(attempts)
+
+
+def in_attempt_order(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """Sort attempts by subset, place in the data set and attempt number."""
     return sorted(attempts, key=lambda attempt: (attempt.subset, _place(attempt.sample_id), attempt.number))
 
 
@@ -101,7 +106,7 @@ def _place(sample_id: str) -> tuple[int, str]:
     return (int(row) if row.isascii() and row.isdigit() else 0, sample_id)
 
 
-def _json_object(path: Path) -> dict[str, Any]:
+def read_json_object(path: Path) -> dict[str, Any]:
     try:
         payload = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -115,6 +120,6 @@ def _json_object(path: Path) -> dict[str, Any]:
 
 def _json_if_whole(path: Path) -> dict[str, Any] | None:
     try:
-        return _json_object(path)
+        return read_json_object(path)
     except RunDirError:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ class RunRequest:
     harness: str
     params: Mapping[str, Any]
     attempts: Mapping[str, Any]
+    concurrency: int | None = None
+    harness_params: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def k(self) -> int:
@@ -73,6 +75,8 @@ def read_request(run_dir: Path) -> RunRequest:
             harness=str(request["harness"]["id"]),
             params=dict(model.get("params") or {}),
             attempts=_attempts(request["execution"]["attempts"]),
+            concurrency=request["execution"].get("task_concurrency"),
+            harness_params=dict(request["harness"].get("params") or {}),
         )
     except FileNotFoundError:
         raise RunDirError(f"{path}: no such file; give the directory of a run") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentcompass_bfcl.dataset import Entry
@@ -20,7 +20,13 @@ _LONGEST_DETAIL = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """The official rule accepts the output."""
+    """The official rule accepts the output.
+
+    ``malformed_call`` marks an abstention, right by that rule, that held a call which cannot be decoded: the model
+    did call. It is a remark beside the verdict and does not count when verdicts are compared.
+    """
+
+    malformed_call: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +62,38 @@ def score_output(entry: Entry, output: Json, official: Official, mode: Mode = Mo
 
     Raises as ``score_sample``.
     """
-    decoded, failure = _decoded_calls(output) if mode is Mode.FC else _decoded_text(entry, output, official)
+    decoded, failure = decode_output(entry, output, official, mode)
     rule = subset_named(entry.subset).rule
     if rule is Rule.AST:
         return _judge_calls(entry, decoded, failure, official, mode)
     abstained = failure is not None or official.holds_no_call(decoded)
     if rule is Rule.IRRELEVANCE:
-        return Hit() if abstained else Miss("irrelevance_error:decoder_success", "a call where none fits")
+        if not abstained:
+            return Miss("irrelevance_error:decoder_success", "a call where none fits")
+        undecoded = failure is not None or not official.is_call_list(decoded)
+        return Hit(malformed_call=undecoded and _tries_to_call(entry, output, mode))
     if not abstained:
         return Hit()
     return Miss("relevance_error:decoder_failed", _shortened(failure or "no call where one is wanted"))
+
+
+def decode_output(entry: Entry, output: Json, official: Official, mode: Mode = Mode.FC) -> tuple[Json, str | None]:
+    """Decode an output as its verdict does: what it decodes to, or None and why it cannot be.
+
+    Only an output that a verdict was reached on is sure to be decoded soon. Raises as ``score_sample``.
+    """
+    return _decoded_calls(output) if mode is Mode.FC else _decoded_text(entry, output, official)
+
+
+def _tries_to_call(entry: Entry, output: Json, mode: Mode) -> bool:
+    """Tell whether an output that cannot be decoded was meant as a call.
+
+    Natively, when calls came at all; in text, when an offered function's name is followed by a parenthesis.
+    """
+    if mode is Mode.FC:
+        return isinstance(output, list) and bool(output)
+    names = {str(function.get("name")) for function in entry.functions()}
+    return isinstance(output, str) and any(f"{name}(" in output for name in names)
 
 
 def _decoded_calls(output: Json) -> tuple[Json, str | None]:

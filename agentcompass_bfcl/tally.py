@@ -128,28 +128,3 @@ def attempt_outcome(payload: Mapping[str, Any] | None) -> Outcome:
     if not isinstance(correct, bool):
         return Outcome.ERROR
     return Outcome.HIT if correct else Outcome.MISS
-
-
-def tally_attempts(details: Iterable[Mapping[str, Any]], k: int = 1, *, any_of: bool = False) -> dict[str, Tally]:
-    """Count persisted tasks by subset.
-
-    With k attempts every attempt counts as a sample of its own (avg@k); with ``any_of`` a task counts once, as a hit
-    when any attempt hit, as an error when none was scored (pass@k). Raises ``TallyError`` when a task appears twice
-    or belongs to no subset.
-    """
-    seen: set[str] = set()
-    outcomes: list[tuple[str, Outcome]] = []
-    for detail in details:
-        task_id, subset = str(detail.get("task_id")), detail.get("category")
-        if task_id in seen:
-            raise TallyError(f"task {task_id} is counted twice")
-        if subset not in SUBSET_BY_NAME:
-            raise TallyError(f"task {task_id} belongs to no subset: its category is {subset!r}")
-        seen.add(task_id)
-        attempts = [attempt_outcome(attempt_payload(detail, attempt)) for attempt in range(1, k + 1)]
-        outcomes.extend((str(subset), outcome) for outcome in ([_best(attempts)] if any_of else attempts))
-    return count(outcomes)
-
-
-def _best(outcomes: list[Outcome]) -> Outcome:
-    return next((wanted for wanted in (Outcome.HIT, Outcome.MISS) if wanted in outcomes), Outcome.ERROR)

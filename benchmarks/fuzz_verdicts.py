@@ -120,7 +120,7 @@ def campaign(outputs: int, seed: str, limit_seconds: float) -> Findings:
     watch, findings = Watch(), Findings(outputs=outputs)
     for subset in ("simple_python", "simple_java", "simple_javascript"):  # loads what is loaded at first use
         score_output(sources.dataset.rows[subset][0], "[f(x=1)]", sources.official, Mode.PROMPT)
-    with Judge(sources, wheel.path, limit_seconds=limit_seconds) as judge:
+    with Judge(sources.official, wheel.path, limit_seconds=limit_seconds) as judge:
         for _ in range(outputs):
             entry, mode, output = made.next()
             here = not can_run_away(entry, output, mode)

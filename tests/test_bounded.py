@@ -16,7 +16,6 @@ from agentcompass_bfcl.dataset import Dataset, Entry
 from agentcompass_bfcl.official import Official
 from agentcompass_bfcl.reference import reference_calls
 from agentcompass_bfcl.score import Hit, Miss, Unscored, Verdict, score_output
-from agentcompass_bfcl.sources import Sources
 from agentcompass_bfcl.subsets import SINGLE_TURN_SUBSETS, Language, subset_named
 from agentcompass_bfcl.task import Mode
 from agentcompass_bfcl.wheel import Wheel
@@ -26,7 +25,7 @@ from runaways import LIMIT, RUNAWAYS, is_running, reference_output, row_with, sl
 
 @pytest.fixture(scope="module")
 def judge(dataset: Dataset, official: Official, wheel: Wheel) -> Iterator[Judge]:
-    with Judge(Sources(dataset, official), wheel.path, limit_seconds=LIMIT) as judge:
+    with Judge(official, wheel.path, limit_seconds=LIMIT) as judge:
         yield judge
 
 
@@ -157,7 +156,7 @@ def test_a_sequence_of_nothing_but_runaways_comes_to_its_end(
     dataset: Dataset, official: Official, wheel: Wheel
 ) -> None:
     begin = time.monotonic()
-    with Judge(Sources(dataset, official), wheel.path, limit_seconds=0.2) as judge:
+    with Judge(official, wheel.path, limit_seconds=0.2) as judge:
         for _, subset, kind, source in RUNAWAYS * 2:
             entry, name = row_with(dataset, subset, kind)
             verdict = judge.verdict(entry, with_argument(entry, name, json.dumps(source)))

@@ -145,7 +145,7 @@ def test_a_value_is_spoilt_where_it_can_be_rather_than_a_boolean_of_which_both_a
         id="simple_python_0",
         subset="simple_python",
         row=0,
-        question_json="[]",
+        question_json="[[]]",
         functions_json=json.dumps([{"name": "ring", "parameters": parameters}]),
         answer_json=json.dumps([{"ring": {"loud": [True, False], "times": [3]}}]),
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def test_the_tree_has_upstreams_names_keys_order_and_units(exported: tuple[Path,
 
 
 def test_score_files_have_the_official_totals_and_a_line_for_every_wrong_row(
-    exported: tuple[Path, Exported], lean: Finished
+    exported: tuple[Path, Exported], lean: Finished, dataset: Dataset
 ) -> None:
     out, _ = exported
     for name, tally in lean.result.tallies().items():
@@ -99,7 +100,7 @@ def test_score_files_have_the_official_totals_and_a_line_for_every_wrong_row(
         path = out / "score" / "some-model" / subset_named(name).group / f"BFCL_v4_{name}_score.json"
         header, *wrong = lines_of(path)
         assert header == {"accuracy": tally.hits / tally.n, "correct_count": tally.hits, "total_count": tally.n}
-        missed = {row.id: row.verdict for row in export_verdicts(lean.run_dir) if row.subset == name}
+        missed = {row.id: row.verdict for row in export_verdicts(lean.run_dir, dataset) if row.subset == name}
         assert {row["id"]: row["error_type"] for row in wrong} == {
             sample_id: verdict.error_type for sample_id, verdict in missed.items() if isinstance(verdict, Miss)
         }
@@ -241,7 +242,7 @@ def test_runs_that_have_nothing_to_export_or_too_much_are_refused(dataset: Datas
     (twice / "details" / "normal").rename(twice / "details" / "running")
     one_row_run(twice, dataset)
     with pytest.raises(RunDirError, match="sample irrelevance_0 is there 2 times"):
-        export_verdicts(twice)
+        export_verdicts(twice, dataset)
     assert not (tmp_path / "out").exists()
 
 
@@ -250,7 +251,7 @@ def test_a_run_description_that_is_none_is_refused_in_one_line(dataset: Dataset,
     for text in ("", "[]", "{}", '{"request": {"benchmark": {"id": "bfcl"}}}', "[" * 10**5):
         (run_dir / "run_info.json").write_text(text)
         with pytest.raises(RunDirError, match=r"run_info\.json: not the description of a run"):
-            export_verdicts(run_dir)
+            export_verdicts(run_dir, dataset)
 
 
 def test_verdicts_of_a_run_are_its_own(dataset: Dataset, tmp_path: Path) -> None:
@@ -267,7 +268,9 @@ def test_verdicts_of_a_run_are_its_own(dataset: Dataset, tmp_path: Path) -> None
         )
     )
     write_run(tmp_path / "run", dict(rows))
-    assert [(row.id, row.subset, row.verdict) for row in export_verdicts(tmp_path / "run")] == [
+    rows_of_run = export_verdicts(tmp_path / "run", dataset)
+    assert Counter(row.verdict.reason for row in rows_of_run if isinstance(row.verdict, Unscored))["not_run"] == 188
+    assert [(row.id, row.subset, row.verdict) for row in rows_of_run if row.subset == "multiple"][:4] == [
         ("multiple_0", "multiple", Hit()),
         ("multiple_1", "multiple", Miss("type_error:simple", "why")),
         ("multiple_2", "multiple", Unscored("time_limit", "5 s")),

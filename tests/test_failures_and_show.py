@@ -42,6 +42,14 @@ def run_dir(tmp_path: Path) -> Path:
     failed = {"status": "run_error", "metrics": {}, "issues": [issue]}
     _write_attempt(tmp_path, "simple_python_10", "simple_python", failed)
     _write_attempt(tmp_path, "simple_python_2", "simple_python", failed)
+    drawn = ["irrelevance_0", *(f"simple_python_{number}" for number in (0, 2, 3, 10))]
+    request = {
+        "benchmark": {"id": "bfcl", "params": {"sample_ids": drawn}},
+        "execution": {"attempts": {"k": 1, "strategy": "avg"}},
+        "harness": {"id": "bfcl_chat"},
+        "model": {"id": "some-model"},
+    }
+    (tmp_path / "run_info.json").write_text(json.dumps({"request": request}))
     return tmp_path
 
 
@@ -53,9 +61,11 @@ def test_failures_lists_misses_and_errors_in_order_of_the_data_set(
     assert [failure["id"] for failure in document["failures"]] == [
         "simple_python_0",
         "simple_python_2",
+        "simple_python_3",
         "simple_python_10",
     ]
-    assert document["counts"] == {"transport_http_500": 2, "value_error:others": 1}
+    assert document["counts"] == {"not_run": 1, "transport_http_500": 2, "value_error:others": 1}
+    assert document["failures"][2]["detail"] == "drawn and never run"
     assert document["failures"][1]["detail"] == "HTTP 500: down"
 
 

@@ -38,7 +38,7 @@ LINUX = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="look
 
 @pytest.fixture(scope="module")
 def judge(dataset: Dataset, official: Official, wheel: Wheel) -> Iterator[Judge]:
-    with Judge(Sources(dataset, official), wheel.path, limit_seconds=LIMIT) as judge:
+    with Judge(official, wheel.path, limit_seconds=LIMIT) as judge:
         yield judge
 
 
@@ -103,7 +103,7 @@ def test_the_process_judges_as_this_one_does_on_ordinary_rows_of_all_subsets(
 
 def test_one_process_serves_many_rows_and_close_ends_it(dataset: Dataset, official: Official, wheel: Wheel) -> None:
     sources = Sources(dataset, official)
-    with Judge(sources, wheel.path) as judge:
+    with Judge(sources.official, wheel.path) as judge:
         easy = dataset.rows["simple_python"][0]
         assert judge.verdict(easy, reference_output(easy)) == Hit()
         assert judge.process_id is None
@@ -121,7 +121,7 @@ def test_one_process_serves_many_rows_and_close_ends_it(dataset: Dataset, offici
 
 
 def test_a_judge_that_is_forgotten_takes_its_process_along(dataset: Dataset, official: Official, wheel: Wheel) -> None:
-    judge = Judge(Sources(dataset, official), wheel.path)
+    judge = Judge(official, wheel.path)
     row = slow_rows(dataset)[0]
     assert judge.verdict(row, reference_output(row)) == Hit()
     process_id = judge.process_id
@@ -189,7 +189,7 @@ wheel = open_wheel(Path(sys.argv[1]))
 sources = Sources(read_dataset(wheel), load_official(wheel))
 entry = sources.dataset.entry(sys.argv[2])
 output = [{name: arguments} for name, arguments in reference_calls(entry)]
-judge = Judge(sources, wheel.path, limit_seconds=1.0)
+judge = Judge(sources.official, wheel.path, limit_seconds=1.0)
 print(type(judge.verdict(entry, output)).__name__, judge.process_id, flush=True)
 """
 
@@ -313,7 +313,7 @@ def test_whatever_is_no_verdict_leaves_the_row_unscored(
     script: str, words: str, dataset: Dataset, official: Official, wheel: Wheel
 ) -> None:
     row = slow_rows(dataset)[0]
-    with Judge(Sources(dataset, official), wheel.path, spawn=pretender(script)) as judge:
+    with Judge(official, wheel.path, spawn=pretender(script)) as judge:
         verdict = judge.verdict(row, reference_output(row))
         assert judge.process_id is None
     assert isinstance(verdict, Unscored)
@@ -325,7 +325,7 @@ def test_what_prompt_mode_lacks_in_the_process_is_the_callers_affair(
     dataset: Dataset, official: Official, wheel: Wheel
 ) -> None:
     script = "answer(number, 'refused', 'prompt mode needs the package tree-sitter'); time.sleep(60)"
-    with Judge(Sources(dataset, official), wheel.path, spawn=pretender(script)) as judge:
+    with Judge(official, wheel.path, spawn=pretender(script)) as judge:
         with pytest.raises(ConfigError, match="needs the package tree-sitter"):
             judge.verdict(dataset.rows["simple_java"][0], "[f(x=1)]", Mode.PROMPT)
         assert judge.process_id is not None
@@ -339,7 +339,7 @@ def test_a_process_that_never_answers_or_never_reads_costs_the_limit(
     for script, output in (("time.sleep(60)", reference_output(row)), ("say('ready\\n'); time.sleep(60)", large)):
         begin = time.monotonic()
         spawn = pretender(script, says_ready=output is not large)
-        with Judge(Sources(dataset, official), wheel.path, limit_seconds=0.2, spawn=spawn) as judge:
+        with Judge(official, wheel.path, limit_seconds=0.2, spawn=spawn) as judge:
             assert judge.verdict(row, output) == Unscored("time_limit", "no verdict within 0.2 s")
         assert time.monotonic() - begin < 5
 
@@ -348,7 +348,7 @@ def test_a_process_that_cannot_start_says_why(
     dataset: Dataset, official: Official, wheel: Wheel, tmp_path: Path
 ) -> None:
     row = slow_rows(dataset)[0]
-    with Judge(Sources(dataset, official), tmp_path / "gone.whl") as judge:
+    with Judge(official, tmp_path / "gone.whl") as judge:
         verdict = judge.verdict(row, reference_output(row))
     assert isinstance(verdict, Unscored)
     assert verdict.reason == "checker_died"
@@ -358,7 +358,7 @@ def test_a_process_that_cannot_start_says_why(
     def nothing_there(_command: Sequence[str]) -> subprocess.Popen[bytes]:
         return start_process([str(tmp_path / "no-python")])
 
-    with Judge(Sources(dataset, official), wheel.path, spawn=nothing_there) as judge:
+    with Judge(official, wheel.path, spawn=nothing_there) as judge:
         verdict = judge.verdict(row, reference_output(row))
     assert isinstance(verdict, Unscored)
     assert "No such file" in verdict.detail

@@ -33,7 +33,7 @@ def row(subset: str, parameter: dict[str, Any], accepted: list[Any], *, required
         id=f"{subset}_0",
         subset=subset,
         row=0,
-        question_json="[]",
+        question_json="[[]]",
         functions_json=json.dumps([function]),
         answer_json=json.dumps([{"box.open": {"x": accepted}}]),
     )

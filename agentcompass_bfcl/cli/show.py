@@ -6,22 +6,27 @@ import argparse
 import json
 from typing import Any
 
-from agentcompass_bfcl.dataset import Dataset
+from agentcompass_bfcl.attempt import AttemptRecord
+from agentcompass_bfcl.dataset import Entry
 from agentcompass_bfcl.errors import RunDirError
 from agentcompass_bfcl.explain import differences
-from agentcompass_bfcl.official import decode_function_calls
+from agentcompass_bfcl.official import Official
 from agentcompass_bfcl.run_dir import Attempt, read_attempts
-from agentcompass_bfcl.sources import load_sources
+from agentcompass_bfcl.run_request import read_request
+from agentcompass_bfcl.score import decode_output
+from agentcompass_bfcl.sources import Sources, load_sources
+from agentcompass_bfcl.task import Mode
 
 
 def run_command(namespace: argparse.Namespace) -> int:
     """Print question, functions, reply, reference, verdict and the differences in words."""
-    dataset = load_sources(namespace.wheel).dataset
-    dataset.entry(namespace.sample_id)  # an id that does not exist is named as such, whatever the run holds
+    sources = load_sources(namespace.wheel)
+    sources.dataset.entry(namespace.sample_id)  # an id that does not exist is named as such, whatever the run holds
     attempts = [attempt for attempt in read_attempts(namespace.run_dir) if attempt.sample_id == namespace.sample_id]
     if not attempts:
         raise RunDirError(f"{namespace.run_dir}: {namespace.sample_id} was not run, or not yet")
-    documents = [describe(attempt, dataset) for attempt in attempts]
+    mode = read_request(namespace.run_dir).settings.mode
+    documents = [describe(attempt, sources, mode) for attempt in attempts]
     if namespace.json:
         print(json.dumps(documents[0] if len(documents) == 1 else documents, indent=2, ensure_ascii=False))
         return 0
@@ -30,14 +35,14 @@ def run_command(namespace: argparse.Namespace) -> int:
     return 0
 
 
-def describe(attempt: Attempt, dataset: Dataset) -> dict[str, Any]:
-    """Gather everything about one attempt; ``calls`` is None where the reply cannot be decoded into calls."""
-    entry, record = dataset.entry(attempt.sample_id), attempt.record
+def describe(attempt: Attempt, sources: Sources, mode: Mode) -> dict[str, Any]:
+    """Gather everything about one attempt; ``calls`` is None where the reply cannot be decoded into calls.
+
+    Raises ``ConfigError`` for a Java or JavaScript row in prompt mode without its parsers.
+    """
+    entry, record = sources.dataset.entry(attempt.sample_id), attempt.record
     output = None if record is None else record.output
-    try:
-        calls = decode_function_calls(output) if isinstance(output, list) else None
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
-        calls = None
+    calls = None if record is None else _calls(entry, record, sources.official, mode)
     reference = entry.reference_answers()
     missed = attempt.verdict == "miss" and calls is not None and reference
     return {
@@ -56,6 +61,14 @@ def describe(attempt: Attempt, dataset: Dataset) -> dict[str, Any]:
     }
 
 
+def _calls(entry: Entry, record: AttemptRecord, official: Official, mode: Mode) -> Any:
+    """Decode a reply as its verdict did; None where it holds no list of calls, or has no verdict."""
+    if record.verdict == "unscored":
+        return None
+    decoded, failure = decode_output(entry, record.output, official, mode)
+    return decoded if failure is None and official.is_call_list(decoded) else None
+
+
 def _text(document: dict[str, Any]) -> str:
     question = "\n".join(f"  {message['role']}: {message['content']}" for message in document["question"])
     blocks = [
@@ -64,6 +77,8 @@ def _text(document: dict[str, Any]) -> str:
         "functions\n" + "\n".join(f"  {_line(function)}" for function in document["functions"]),
         f"reply\n  {'none' if document['reply'] is None else _line(document['reply'])}",
     ]
+    if document["calls"] and document["calls"] != document["reply"]:
+        blocks.append("decoded calls\n" + "\n".join(f"  {_line(call)}" for call in document["calls"]))
     if document["reference"]:
         blocks.append("accepted\n" + "\n".join(f"  {_line(answer)}" for answer in document["reference"]))
     if document["detail"]:

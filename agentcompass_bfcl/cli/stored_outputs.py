@@ -10,8 +10,8 @@ from typing import Any
 
 from agentcompass_bfcl.cli.settings import benchmark_params
 from agentcompass_bfcl.dataset import Dataset
+from agentcompass_bfcl.drawn_rows import only_attempts
 from agentcompass_bfcl.errors import ConfigError
-from agentcompass_bfcl.export import run_attempts
 from agentcompass_bfcl.official_results import ModelResults, ResultFault, StoredRow, find_results, read_rows
 from agentcompass_bfcl.rescore import result_facts, run_facts, run_rows, run_scope
 from agentcompass_bfcl.run_request import is_run_dir, read_request
@@ -50,13 +50,13 @@ def find_sources(namespace: argparse.Namespace, settings: RunSettings, dataset: 
     """Find what lies at each path, in the order given; nothing is read from the result files yet."""
     for path in namespace.paths:
         if is_run_dir(path):
-            yield _of_run(path, namespace, settings)
+            yield _of_run(path, namespace, settings, dataset)
         else:
             for results in find_results(path):
                 yield _of_results(results, namespace, settings, dataset)
 
 
-def _of_run(path: Path, namespace: argparse.Namespace, settings: RunSettings) -> Source:
+def _of_run(path: Path, namespace: argparse.Namespace, settings: RunSettings, dataset: Dataset) -> Source:
     request = read_request(path)
     asked = request.settings
     if namespace.mode is not None and settings.mode is not asked.mode:
@@ -66,7 +66,7 @@ def _of_run(path: Path, namespace: argparse.Namespace, settings: RunSettings) ->
     return Source(
         name=request.model,
         folder=path,
-        items=run_rows(run_attempts(path)),
+        items=run_rows(only_attempts(path, dataset)),
         scope=_scope(namespace, settings, run_scope(request)),
         facts=run_facts(request) | {"strip_think": asked.strip_think or settings.strip_think},
         settings=replace(settings, mode=asked.mode, on_error=on_error),

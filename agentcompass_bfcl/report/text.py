@@ -8,6 +8,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from agentcompass_bfcl.result import ResultDocument
+from agentcompass_bfcl.statistics import Estimate
 
 _NO_SCORE = "-"
 
@@ -30,11 +31,31 @@ def _subset_table(result: ResultDocument) -> str:
 
 
 def _score_table(result: ResultDocument) -> str:
-    metrics = result.metrics
-    rows: list[list[str]] = [[name, _percent(score)] for name, score in result.details.categories.items()]
-    rows.append(["normalized (mean of the categories)", _percent(metrics.get("normalized_single_turn_score"))])
-    rows.append(["overall (every sample alike)", _percent(metrics.get("overall_accuracy"))])
-    return tabulate(rows, headers=["score", "%"], tablefmt="simple", colalign=("left", "right"), disable_numparse=True)
+    metrics, statistics = result.metrics, result.details.statistics
+    bars: dict[str, Estimate | None] = {}
+    if statistics is not None:
+        bars = {**statistics.categories, "normalized": statistics.normalized, "overall": statistics.overall}
+    rows: list[tuple[str, str, float | None]] = [
+        (name, name, score) for name, score in result.details.categories.items()
+    ]
+    rows += [
+        ("normalized", "normalized (mean of the categories)", metrics.get("normalized_single_turn_score")),
+        ("overall", "overall (every sample alike)", metrics.get("overall_accuracy")),
+    ]
+    headers, width = ["score", "%"], 2
+    if statistics is not None:
+        headers, width = [*headers, "std. error", "95 % interval", "clustered"], 5
+    cells = [[label, _percent(score), *_bars(bars.get(name))][:width] for name, label, score in rows]
+    alignment = ("left", *["right"] * (width - 1))
+    return tabulate(cells, headers=headers, tablefmt="simple", colalign=alignment, disable_numparse=True)
+
+
+def _bars(estimate: Estimate | None) -> list[str]:
+    """Write the error bars; a standard error that is undefined is a dash and never 0."""
+    if estimate is None:
+        return [_NO_SCORE] * 3
+    interval = _NO_SCORE if estimate.interval is None else "{:.2f} to {:.2f}".format(*estimate.interval)
+    return [_percent(estimate.standard_error), interval, _percent(estimate.clustered_standard_error)]
 
 
 def _facts(result: ResultDocument, run_dir: Path | None) -> str:
@@ -46,7 +67,10 @@ def _facts(result: ResultDocument, run_dir: Path | None) -> str:
         "truncated": f"{result.details.truncated} replies cut off at the token limit"
         if result.details.truncated
         else "",
+        "strictly": _strict_text(result),
         "absent": ", ".join(result.details.absent),
+        "clusters": _clusters_text(result),
+        "attempts": _attempts_text(result),
         "draw": _draw_text(extra),
         "fingerprint": str(extra.get("fingerprint", "")),
         "model": _model_text(extra),
@@ -56,6 +80,35 @@ def _facts(result: ResultDocument, run_dir: Path | None) -> str:
     width = max(map(len, shown))
     below = "\n" + " " * (width + 2)
     return "\n".join(f"{name:<{width}}  {text.replace('\n', below)}" for name, text in shown.items())
+
+
+def _strict_text(result: ResultDocument) -> str:
+    count = result.details.malformed_abstentions
+    held = "1 right abstention holds a call" if count == 1 else f"{count} right abstentions hold calls"
+    return f"{held} that cannot be decoded; the official rule credits that" if count else ""
+
+
+def _clusters_text(result: ResultDocument) -> str:
+    few = {} if result.details.statistics is None else result.details.statistics.few_clusters
+    if not few:
+        return ""
+    listed = ", ".join(f"{name} {count}" for name, count in few.items())
+    return f"fewer than ten groups of rows with the same functions, so clustered errors are rough: {listed}"
+
+
+def _attempts_text(result: ResultDocument) -> str:
+    spread = None if result.details.statistics is None else result.details.statistics.attempts
+    if spread is None:
+        return ""
+    average = "" if spread.avg_at_k is None else f"avg@{spread.k} {_percent(spread.avg_at_k)}, "
+    apart = (
+        ""
+        if spread.standard_deviation is None
+        else f"; between attempts std. deviation {spread.standard_deviation:.2f}"
+    )
+    return (
+        f"{average}pass@{spread.k} {_percent(spread.pass_at_k)}; {spread.rows_that_vary} rows came out both ways{apart}"
+    )
 
 
 def _model_text(extra: Mapping[str, object]) -> str:

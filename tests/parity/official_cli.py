@@ -162,7 +162,7 @@ def compare(path: Path, tree: Tree, mode: str, environment: Path) -> int:
     official = official_verdicts(tree)
     found = differences("rescore", our_verdicts(verdicts.read_text()), official)
     if is_run_dir(path):
-        own = our_verdicts(verdict_lines(export_verdicts(path)))
+        own = our_verdicts(verdict_lines(export_verdicts(path, read_dataset(open_pinned()))))
         found += differences("the run", {name: own[name] for name in official}, official)
         if _headers(tree.root / "exported_score") != _headers(tree.root / "score"):
             found.append("the exported score files begin with other totals than the official ones")

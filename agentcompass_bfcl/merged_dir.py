@@ -1,0 +1,161 @@
+"""A merged run as a directory of its own, which AgentCompass's viewer and every command here open like any other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from agentcompass_bfcl.dataset import Dataset
+from agentcompass_bfcl.errors import BfclError, MergeError
+from agentcompass_bfcl.merge import Merged, merge
+from agentcompass_bfcl.run_dir import read_json_object
+from agentcompass_bfcl.run_record import RunRecord, find_run_dirs, read_record
+from agentcompass_bfcl.run_request import RUN_INFO, is_run_dir, read_request
+
+_TASK_FOLDERS = ("normal", "error", "fatal")
+
+
+def merge_runs(
+    paths: Sequence[Path],
+    out: Path,
+    dataset: Dataset,
+    *,
+    allow_errors: bool = False,
+    facts: Mapping[str, Any] = MappingProxyType({}),
+) -> Merged:
+    """Merge run directories into the new run directory ``out``; the shards are only read.
+
+    ``out`` appears whole or not at all. Raises ``MergeError`` as ``merge`` does, for a shard that cannot be read, and
+    for an ``out`` that holds something.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise MergeError(f"{out} holds something already; give a new or an empty folder")
+    merged = merge_paths(paths, dataset, allow_errors=allow_errors, facts=facts)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as scratch:
+            whole = Path(scratch) / "run"
+            whole.mkdir()
+            _write(whole, out, merged)
+            whole.replace(out)
+    except OSError as error:
+        raise MergeError(f"{out}: cannot be written ({error.strerror}: {error.filename})") from None
+    return merged
+
+
+def merge_paths(
+    paths: Iterable[Path],
+    dataset: Dataset,
+    *,
+    allow_errors: bool = False,
+    facts: Mapping[str, Any] = MappingProxyType({}),
+) -> Merged:
+    """Merge run directories and results in files, without writing anything.
+
+    A folder that is no run directory stands for those below it. A run that has no result is passed over, with a note,
+    where another run of its shard has one. Raises ``MergeError`` for everything that cannot be read, at once.
+    """
+    records: list[RunRecord] = []
+    unreadable: list[tuple[Path, str]] = []
+    for path in paths:
+        found = list(find_run_dirs(path))
+        if not found:
+            unreadable.append((path, f"{path}: no run directory in it"))
+        for place in found:
+            try:
+                records.append(read_record(place))
+            except BfclError as error:
+                unreadable.append((place, str(error)))
+    shards = {str(record.identity.get("shard")) for record in records}
+    notes = [
+        f"{text}; passed over for another run of its shard" for place, text in unreadable if _shard(place) in shards
+    ]
+    faults = [
+        f"shard {_shard(place) or 'unknown'}: torn: {text}" for place, text in unreadable if _shard(place) not in shards
+    ]
+    if faults:
+        raise MergeError(f"{len(faults)} faults: {'; '.join(faults)}", tuple(faults))
+    merged = merge(records, dataset, allow_errors=allow_errors, facts=facts)
+    return Merged(merged.document, merged.parts, (*notes, *merged.notes))
+
+
+def _shard(place: Path) -> str | None:
+    """Tell which shard a run without a result was to be; None when even that cannot be read."""
+    try:
+        return str(read_request(place).settings.shard) if is_run_dir(place) else None
+    except BfclError:
+        return None
+
+
+def _write(folder: Path, out: Path, merged: Merged) -> None:
+    # The host's report and its summary, which need the host: imported here, so that reading shards does not.
+    from agentcompass.runtime.results.render import render_summary_markdown
+
+    from agentcompass_bfcl.merged_report import merged_report
+
+    report = merged_report(merged.parts, merged.document)
+    _copy_tasks([part.source for part in merged.parts], folder)
+    infos = [read_json_object(part.source / RUN_INFO) for part in merged.parts]
+    info = _run_info(infos, out)
+    _dump(folder / RUN_INFO, info)
+    _dump(folder / "metrics.json", report.model_dump(mode="json"))
+    _dump(folder / "params.json", _without_shard(read_json_object(merged.parts[0].source / "params.json"), out))
+    _dump(folder / "progress.json", _progress(merged, info, out))
+    summary = render_summary_markdown(str(merged.document.extra["model"]), "BFCL", report)
+    (folder / "summary.md").write_text(summary, encoding="utf-8")
+
+
+def _copy_tasks(run_dirs: Iterable[Path], folder: Path) -> None:
+    for run_dir in run_dirs:
+        for kind in _TASK_FOLDERS:
+            for task in sorted((run_dir / "details" / kind).glob("*")):
+                if task.is_dir() and not task.is_symlink():
+                    shutil.copytree(task, folder / "details" / kind / task.name, symlinks=True)
+
+
+def _run_info(infos: Sequence[Mapping[str, Any]], out: Path) -> dict[str, Any]:
+    plans: dict[str, Any] = {}
+    for info in infos:
+        plans |= info.get("resolved_execution_plans") or {}
+    started = [info["started_at"] for info in infos if isinstance(info.get("started_at"), str)]
+    finished = [info["finished_at"] for info in infos if isinstance(info.get("finished_at"), str)]
+    return {
+        **infos[0],
+        "run_id": out.name,
+        "request": _without_shard(infos[0]["request"], out),
+        "resolved_execution_plans": plans,
+        **({"started_at": min(started)} if started else {}),
+        **({"finished_at": max(finished)} if finished else {}),
+    }
+
+
+def _without_shard(request: Mapping[str, Any], out: Path) -> dict[str, Any]:
+    benchmark = request.get("benchmark") or {}
+    params = {name: value for name, value in (benchmark.get("params") or {}).items() if name != "shard"}
+    output = {**(request.get("output") or {}), "run_id": out.name}
+    if "run_name" in output and len(out.parents) > 1:
+        output["run_name"] = out.parent.parent.name
+    return {**request, "benchmark": {**benchmark, "params": params}, "output": output}
+
+
+def _progress(merged: Merged, info: Mapping[str, Any], out: Path) -> dict[str, Any]:
+    """Give the host's final progress of a run of so many tasks; its viewer reads the status there."""
+    progress = read_json_object(merged.parts[0].source / "progress.json")
+    total = merged.document.counts.total
+    tasks = len(info["resolved_execution_plans"]) or total
+    return {
+        **progress,
+        "run_id": out.name,
+        "total_tasks": tasks,
+        "finished_tasks": tasks,
+        "completed_tasks": tasks,
+    }
+
+
+def _dump(path: Path, value: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
