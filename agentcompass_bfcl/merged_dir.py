@@ -101,7 +101,7 @@ def _write(folder: Path, out: Path, merged: Merged) -> None:
     report = merged_report(merged.parts, merged.document)
     _copy_tasks([part.source for part in merged.parts], folder)
     infos = [read_json_object(part.source / RUN_INFO) for part in merged.parts]
-    info = _run_info(infos, out)
+    info = _run_info(infos, out, merged.document.extra)
     _dump(folder / RUN_INFO, info)
     _dump(folder / "metrics.json", report.model_dump(mode="json"))
     _dump(folder / "params.json", _without_shard(read_json_object(merged.parts[0].source / "params.json"), out))
@@ -118,7 +118,7 @@ def _copy_tasks(run_dirs: Iterable[Path], folder: Path) -> None:
                     shutil.copytree(task, folder / "details" / kind / task.name, symlinks=True)
 
 
-def _run_info(infos: Sequence[Mapping[str, Any]], out: Path) -> dict[str, Any]:
+def _run_info(infos: Sequence[Mapping[str, Any]], out: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
     plans: dict[str, Any] = {}
     for info in infos:
         plans |= info.get("resolved_execution_plans") or {}
@@ -127,7 +127,7 @@ def _run_info(infos: Sequence[Mapping[str, Any]], out: Path) -> dict[str, Any]:
     return {
         **infos[0],
         "run_id": out.name,
-        "request": _without_shard(infos[0]["request"], out),
+        "request": _as_asked(_without_shard(infos[0]["request"], out), identity),
         "resolved_execution_plans": plans,
         **({"started_at": min(started)} if started else {}),
         **({"finished_at": max(finished)} if finished else {}),
@@ -141,6 +141,16 @@ def _without_shard(request: Mapping[str, Any], out: Path) -> dict[str, Any]:
     if "run_name" in output and len(out.parents) > 1:
         output["run_name"] = out.parent.parent.name
     return {**request, "benchmark": {**benchmark, "params": params}, "output": output}
+
+
+def _as_asked(request: dict[str, Any], identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Write what the whole run was asked with where all shards agree on it, for the host's ``summary`` to repeat."""
+    concurrency, base_url = identity.get("concurrency"), identity.get("base_url")
+    if isinstance(concurrency, int):
+        request["execution"] = {**(request.get("execution") or {}), "task_concurrency": concurrency}
+    if isinstance(base_url, str):
+        request["model"] = {**(request.get("model") or {}), "base_url": base_url}
+    return request
 
 
 def _progress(merged: Merged, info: Mapping[str, Any], out: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from agentcompass_bfcl.aggregate import OnError, aggregate
 from agentcompass_bfcl.errors import ResultError
@@ -11,15 +12,15 @@ from agentcompass_bfcl.rows import tally_rows
 
 
 def verify(document: ResultDocument) -> None:
-    """Check that a result's tallies, counts and scores are those of its rows. Raises ``ResultError`` naming one."""
-    any_of = counts_once(document)
-    tallies = tally_rows(document.rows(), any_of=any_of)
-    if tallies != document.tallies():
-        wrong = next(
-            name
-            for name in sorted({*tallies, *document.tallies()})
-            if tallies.get(name) != document.tallies().get(name)
-        )
+    """Check that a result's tallies are those of its rows, and its counts and scores those of its tallies.
+
+    Raises ``ResultError`` naming the first that is not.
+    """
+    held = document.tallies()
+    # A result that was made from tallies alone has no rows to check them against.
+    tallies = tally_rows(document.rows(), any_of=counts_once(document)) if document.details.rows else held
+    if tallies != held:
+        wrong = next(name for name in sorted({*tallies, *held}) if tallies.get(name) != held.get(name))
         raise ResultError(f"subset.{wrong}: the tally is not that of the rows; was it edited?")
     try:
         scores = aggregate(tallies, OnError(str(document.extra.get("on_error"))))
@@ -27,19 +28,35 @@ def verify(document: ResultDocument) -> None:
         raise ResultError(f"on_error is {document.extra.get('on_error')!r}, which is no error policy") from None
     evaluated = sum(tally.n for tally in tallies.values())
     errors = sum(tally.errors for tally in tallies.values())
-    expected = {
-        "metrics.overall_accuracy": scores.overall_accuracy if evaluated else None,
-        "metrics.normalized_single_turn_score": scores.normalized_single_turn_score if evaluated else None,
-        "metrics.samples": evaluated + errors,
-        "counts.total": evaluated + errors,
-        "counts.evaluated": evaluated,
-        "counts.error": errors,
-    }
-    for place, value in expected.items():
-        group, name = place.split(".")
-        held = document.metrics.get(name) if group == "metrics" else getattr(document.counts, name)
-        if held != value:
-            raise ResultError(f"{place} is {held}, and the rows give {value}; was it edited?")
+    shown = document.details
+    expected: list[tuple[str, Any, Any]] = [
+        ("metrics.overall_accuracy", document.metrics.get("overall_accuracy"), scores.overall_accuracy),
+        (
+            "metrics.normalized_single_turn_score",
+            document.metrics.get("normalized_single_turn_score"),
+            scores.normalized_single_turn_score,
+        ),
+        ("details.categories", shown.categories, dict(scores.category_scores)),
+        (
+            "details.subsets",
+            {name: subset.accuracy for name, subset in shown.subsets.items()},
+            {name: scores.subset_scores.get(name) for name in tallies},
+        ),
+    ]
+    if not evaluated:  # then there are no scores, which the failing policy would call 0
+        nothing: list[Any] = [None, None, {}, dict.fromkeys(tallies)]
+        expected = [(place, got, none) for (place, got, _), none in zip(expected, nothing, strict=True)]
+    expected += [
+        ("metrics.samples", document.metrics.get("samples"), evaluated + errors),
+        (
+            "counts",
+            document.counts.model_dump(),
+            {"total": evaluated + errors, "evaluated": evaluated, "error": errors},
+        ),
+    ]
+    for place, got, value in expected:
+        if got != value:
+            raise ResultError(f"{place} is {got}, and the rows give {value}; was it edited?")
 
 
 def counts_once(document: ResultDocument) -> bool:

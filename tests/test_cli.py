@@ -19,7 +19,7 @@ import pytest
 
 from agentcompass_bfcl.cli import main
 from agentcompass_bfcl.cli.parser import build_parser
-from agentcompass_bfcl.cli.run import host_run
+from agentcompass_bfcl.cli.run_plan import run_plan
 from agentcompass_bfcl.dataset import Dataset
 from agentcompass_bfcl.draw import PRESET_SAMPLES, fingerprint, plan
 from agentcompass_bfcl.endpoint import Mistakes
@@ -380,8 +380,10 @@ def test_a_run_has_the_name_of_another_exactly_when_they_may_share_rows(changed:
 
 @functools.cache
 def run_name(*arguments: str) -> str:
-    line = ["run", "m", "--base-url", "http://127.0.0.1:1/v1", "--draw", "mini", "--temperature", "0", *arguments]
-    return host_run(build_parser().parse_args(line), datetime(2026, 1, 1, tzinfo=UTC), os.environ).run_name
+    line = ["run", "m", "--draw", "mini", "--temperature", "0", *arguments]
+    if "--base-url" not in arguments:
+        line += ["--base-url", "http://127.0.0.1:1/v1"]
+    return run_plan(build_parser().parse_args(line), datetime(2026, 1, 1, tzinfo=UTC), os.environ, 2).whole.run_name
 
 
 @pytest.mark.usefixtures("agentcompass")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from agentcompass_bfcl import __version__
@@ -38,6 +39,8 @@ def build_parser() -> argparse.ArgumentParser:
     _looking_into(commands)
     add_rescore_arguments(_command(commands, "rescore", "judge stored outputs again, of bfcl-eval or of a run"))
     _merge(commands)
+    _compare(commands)
+    _gate(commands)
     add_export_arguments(_command(commands, "export", "write a run in the form another tool reads"))
     _small_commands(commands)
     return parser
@@ -77,8 +80,9 @@ def _run(commands: _Commands) -> None:
     parser.add_argument("model", help="model name to send")
     parser.add_argument(
         "--base-url",
-        default="",
-        help="endpoint, ending in /v1; empty: OPENAI_BASE_URL, or the OpenAI library's default",
+        action="append",
+        help="endpoint, ending in /v1; without it OPENAI_BASE_URL, or the OpenAI library's default; several are spread"
+        " over the shards",
     )
     parser.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds the key")
     _draw_options(parser)
@@ -88,10 +92,19 @@ def _run(commands: _Commands) -> None:
     )
     parser.add_argument("--on-error", help="samples without a verdict: fail (count as wrong) or exclude")
     parser.add_argument("--tool-choice", help="tool_choice to send: auto, required, none; not sent unless given")
-    parser.add_argument("--concurrency", type=int, default=8, help="requests at a time")
+    parser.add_argument("--concurrency", type=int, default=8, help="requests at a time, of all shards together")
     parser.add_argument("--attempts", type=int, default=1, help="attempts per sample (k)")
     parser.add_argument(
         "--harness", choices=("bfcl_chat", "openai_chat"), default="bfcl_chat", help="who sends requests"
+    )
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times; says what changes by itself")
+    workers = parser.add_argument_group("shards at the same time, merged at the end")
+    workers.add_argument(
+        "--shards", type=int, metavar="N", help="into how many to split the run; without it one for every 500 rows"
+    )
+    workers.add_argument("--executor", choices=("process", "ray"), default="process", help="who runs them")
+    workers.add_argument(
+        "--ray-address", metavar="ADDRESS", help="of a Ray cluster; without it RAY_ADDRESS, then this machine"
     )
     sampling = parser.add_argument_group("what is sent with each request; nothing unless given")
     sampling.add_argument("--temperature", type=float)
@@ -163,6 +176,72 @@ def _merge(commands: _Commands) -> None:
     _json_option(parser)
 
 
+def _compare(commands: _Commands) -> None:
+    parser = _command(commands, "compare", "say what changed between runs of the same rows, and how sure that is")
+    parser.add_argument(
+        "runs", metavar="RUN", type=Path, nargs="+", help="run directories or JSON results; the first is the yardstick"
+    )
+    parser.add_argument(
+        "--same-build",
+        metavar="RUN",
+        type=Path,
+        action="append",
+        default=[],
+        help="a further run of the first one's build: says what changes with nothing changed; may be repeated",
+    )
+    parser.add_argument(
+        "--allow",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="let this fact differ, such as request; may be repeated",
+    )
+    parser.add_argument("--all", action="store_true", help="list every row that flipped")
+    parser.add_argument("--markdown", action="store_true", help="tables for a pull request")
+    parser.add_argument("--wheel", type=Path, help=_WHEEL)
+    _json_option(parser)
+
+
+def _gate(commands: _Commands) -> None:
+    text = "decide in CI: exit code 0 passed, 1 error, 2 usage, 3 failed, 4 cannot be judged"
+    parser = _command(commands, "gate", text)
+    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run directories or JSON results")
+    parser.add_argument("--baseline-file", type=Path, metavar="FILE", help="TOML with [[baseline]] tables")
+    parser.add_argument(
+        "--baseline", metavar="NAME", help="only this one of the file; without a file a built-in: mlperf-edge-agentic"
+    )
+    parser.add_argument(
+        "--not-worse-than",
+        type=Path,
+        metavar="RUN",
+        help="fail when overall is shown to be worse than this run's (paired, one-sided, 95 %%)",
+    )
+    parser.add_argument(
+        "--margin",
+        type=_decimal,
+        metavar="POINTS",
+        help="pass only when shown to be at most so much worse; stricter than without it",
+    )
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the checks as JUnit XML")
+    parser.add_argument(
+        "--summary", metavar="FILE", help="append a Markdown table; auto: to the file GITHUB_STEP_SUMMARY names"
+    )
+    writing = parser.add_argument_group("make a baseline of a run instead")
+    writing.add_argument("--write-baseline", type=Path, metavar="FILE", help="TOML; noise from the standard errors")
+    writing.add_argument("--name", help="the baseline's name")
+    writing.add_argument("--for-model", action="store_true", help="for this model only")
+    writing.add_argument("--force", action="store_true", help="write over an existing file")
+    parser.add_argument("--wheel", type=Path, help=_WHEEL)
+    _json_option(parser)
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+
+
 def _small_commands(commands: _Commands) -> None:
     parser = _command(commands, "provision", "find or fetch the pinned official wheel and check every file")
     parser.add_argument("--wheel", type=Path, help=_WHEEL)
@@ -185,7 +264,9 @@ def _draw_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--subsets", help="only these subsets (commas between)")
     group.add_argument("--limit", type=int, metavar="ROWS", help="at most so many rows, spread over the subsets")
-    group.add_argument("--shard", metavar="INDEX/COUNT", help="which part of the draw; indices are 0-based")
+    group.add_argument(
+        "--shard", metavar="INDEX/COUNT", help="which part of the draw, 0-based; auto: as a cluster says"
+    )
     group.add_argument("--wheel", type=Path, help=_WHEEL)
 
 

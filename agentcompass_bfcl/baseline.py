@@ -1,0 +1,204 @@
+"""Baselines: which bounds a result has to keep, for which draw and under which conditions; read from TOML."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agentcompass_bfcl.errors import GateError
+from agentcompass_bfcl.result import ResultDocument
+from agentcompass_bfcl.subsets import CATEGORIES, SINGLE_TURN_SUBSETS
+
+ONE_SIDED_95 = 1.6448536269514722
+"""The 95 % point of the standard normal distribution."""
+
+METRICS = frozenset(
+    {
+        *("overall_accuracy", "normalized_single_turn_score", "samples", "truncated", "malformed_abstentions"),
+        *("counts.total", "counts.evaluated", "counts.error"),
+        *(f"category.{name}" for name in CATEGORIES),
+        *(f"subset.{name}.{part}" for name in SINGLE_TURN_SUBSETS for part in ("hits", "n", "errors", "accuracy")),
+    }
+)
+"""What a bound may be on; scores and accuracies are in percent."""
+
+CONDITIONS = frozenset(
+    {
+        "mode",
+        "harness",
+        "concurrency",
+        "tool_choice",
+        "strip_think",
+        "on_error",
+        "dataset",
+        "checker",
+        "attempts",
+        "request",
+    }
+)
+
+
+class Bound(BaseModel):
+    """Passes when ``min <= value + noise`` and ``value - noise <= max``; equal ``min`` and ``max`` are a pin."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    min: Decimal | None = None
+    max: Decimal | None = None
+    noise: Decimal = Field(default=Decimal(0), ge=0)
+
+    @model_validator(mode="after")
+    def _can_be_meant(self) -> Self:
+        if self.min is None and self.max is None:
+            raise ValueError("neither min nor max")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}")
+        if self.is_pin and self.noise:
+            raise ValueError(f"min and max are both {self.min}, an exact pin; noise {self.noise} would switch it off")
+        return self
+
+    @property
+    def is_pin(self) -> bool:
+        """Tell whether only one value passes."""
+        return self.min is not None and self.min == self.max
+
+
+class Baseline(BaseModel):
+    """Bounds for results of one draw. ``conditions`` are facts of a run's identity that have to be exactly so."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str | None = None
+    draw: str | None = None
+    fingerprint: str | None = None
+    model: str | None = None
+    conditions: dict[str, Any] = Field(default_factory=dict)
+    metrics: dict[str, Bound] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _can_be_meant(self) -> Self:
+        if self.draw is None and self.fingerprint is None:
+            raise ValueError("neither draw nor fingerprint: scores of different draws are not comparable")
+        for kind, names, known in (("metric", self.metrics, METRICS), ("condition", self.conditions, CONDITIONS)):
+            if unknown := sorted(set(names) - known):
+                raise ValueError(f"unknown {kind} {unknown[0]!r}; known: {', '.join(sorted(known)[:12])}, ...")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Name the baseline for people."""
+        return self.name or f"draw {self.draw or 'of a fingerprint'}"
+
+
+_GOLDEN = (
+    "draw-sha256:31225ad1c4ee7087aee9cbf5245e53710d1f2bf20074f3310a985d868dd96d28;n=995;"
+    "category_sample_pct=hallucination:10,live:10,non_live:62;subset_floor=25"
+)
+# MLPerf edge-agentic accepts 97 % of its reference's 86.23 overall and 87.96 normalized.
+BUILT_IN: Mapping[str, Baseline] = MappingProxyType(
+    {
+        "mlperf-edge-agentic": Baseline(
+            name="mlperf-edge-agentic",
+            draw="golden",
+            fingerprint=_GOLDEN,
+            conditions={"mode": "fc", "concurrency": 1, "request": {"temperature": 0, "seed": 42}},
+            metrics={
+                "overall_accuracy": Bound(min=Decimal("83.64")),
+                "normalized_single_turn_score": Bound(min=Decimal("85.32")),
+                "samples": Bound(min=Decimal(995)),
+            },
+        )
+    }
+)
+
+
+def read_baselines(path: Path) -> tuple[Baseline, ...]:
+    """Read ``[[baseline]]`` tables. Raises ``GateError`` naming file and place for anything a gate cannot mean."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+    except OSError as error:
+        raise GateError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:  # TOML that is none, and bytes that are not UTF-8
+        raise GateError(f"{path}: not TOML ({error})") from None
+    tables = content.pop("baseline", None)
+    if content or not isinstance(tables, list) or not tables:
+        other = f", and not {sorted(content)[0]!r}" if content else ""
+        raise GateError(f"{path}: [[baseline]] tables are expected{other}")
+    return tuple(_baseline(table, f"{path}: baseline {number}") for number, table in enumerate(tables, 1))
+
+
+def _baseline(table: Any, place: str) -> Baseline:
+    try:
+        return Baseline.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise GateError(
+            f"{place}{f', {where}' if where else ''}: {first['msg'].removeprefix('Value error, ')}"
+        ) from None
+
+
+def baseline_toml(document: ResultDocument, *, name: str | None = None, for_model: bool = False) -> str:
+    """Write a baseline that a result like this one passes.
+
+    Each score's ``min`` is the result's value, and its noise 1.645 standard errors, rounded up: a build as good as
+    this one then falls below it once in twenty runs. The number of samples is pinned. Raises ``GateError`` for a
+    result that says no score.
+    """
+    statistics = document.details.statistics
+    if statistics is None or "overall_accuracy" not in document.metrics:
+        raise GateError("the result has no scores with standard errors to make a baseline of")
+    extra = document.extra
+    lines = ["[[baseline]]"]
+    if name is not None:
+        lines.append(f"name = {_toml(name)}")
+    lines += [f"{key} = {_toml(extra[key])}" for key in ("draw", "fingerprint") if key in extra]
+    if for_model:
+        lines.append(f"model = {_toml(extra.get('model'))}")
+    lines += ["", "[baseline.conditions]", f"mode = {_toml(extra.get('mode'))}"]
+    if extra.get("request"):
+        lines.append(f"request = {_toml(extra['request'])}")
+    estimates = {
+        "overall_accuracy": statistics.overall,
+        "normalized_single_turn_score": statistics.normalized,
+        **{f"category.{category}": estimate for category, estimate in statistics.categories.items()},
+    }
+    for metric, estimate in estimates.items():
+        if estimate is not None:
+            lines += ["", *_bound_lines(metric, estimate.score, estimate.standard_error)]
+    samples = document.metrics["samples"]
+    lines += ["", "[baseline.metrics.samples]", f"min = {samples}", f"max = {samples}"]
+    return "\n".join(lines) + "\n"
+
+
+def _bound_lines(metric: str, score: float, error: float | None) -> list[str]:
+    lines = [f"[baseline.metrics.{_toml(metric) if '.' in metric else metric}]", f"min = {score}"]
+    if error is None:
+        return [*lines, "# no noise: the standard error is undefined"]
+    return [*lines, f"noise = {math.ceil(ONE_SIDED_95 * error * 100) / 100}  # 1.645 standard errors of {error}"]
+
+
+def _toml(value: Any) -> str:
+    """Write a value of a run's identity as TOML; what is null there is left out of tables."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return (
+            "{"
+            + ", ".join(f"{_toml(str(key))} = {_toml(item)}" for key, item in value.items() if item is not None)
+            + "}"
+        )
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(item) for item in value if item is not None) + "]"
+    text = str(value).encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair has no place in TOML
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

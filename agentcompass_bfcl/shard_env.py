@@ -1,0 +1,54 @@
+"""Which shard this process is to run, as the cluster that started it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentcompass_bfcl.errors import ShardError
+from agentcompass_bfcl.shard import Shard
+
+_INDEX, _COUNT = "BFCL_SHARD_INDEX", "BFCL_SHARD_COUNT"
+_SLURM_ID, _SLURM_COUNT = "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT"
+_SLURM_MIN, _SLURM_STEP = "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"
+_KUBERNETES_INDEX = "JOB_COMPLETION_INDEX"
+
+
+def shard_from_environment(environ: Mapping[str, str]) -> Shard:
+    """Take index and count from ``BFCL_SHARD_INDEX`` and ``BFCL_SHARD_COUNT``, a Slurm array, or a Kubernetes job.
+
+    The first of these that is there counts. An indexed job of Kubernetes tells a pod its index only: its count goes
+    into ``BFCL_SHARD_COUNT``, in the job's own file. Raises ``ShardError`` that says which variable is missing or
+    wrong, and for a Slurm array with holes, whose rows nobody would run.
+    """
+    if _INDEX in environ:
+        return Shard(_number(environ, _INDEX), _number(environ, _COUNT))
+    if _SLURM_ID in environ:
+        first, step = _number(environ, _SLURM_MIN, 0), _number(environ, _SLURM_STEP, 1)
+        task, count = _number(environ, _SLURM_ID), _number(environ, _COUNT if _COUNT in environ else _SLURM_COUNT)
+        if step < 1 or (task - first) % step:
+            raise ShardError(f"{_SLURM_ID}={task} does not fit {_SLURM_MIN}={first} and {_SLURM_STEP}={step}")
+        return _existing(Shard, (task - first) // step, count, _SLURM_COUNT)
+    if _KUBERNETES_INDEX in environ:
+        return _existing(Shard, _number(environ, _KUBERNETES_INDEX), _number(environ, _COUNT), _COUNT)
+    raise ShardError(
+        f"--shard auto: no shard in the environment; set {_INDEX} and {_COUNT}, or start as a Slurm array"
+        f" or an indexed job of Kubernetes (with {_COUNT} set to its completions)"
+    )
+
+
+def _existing(make: type[Shard], index: int, count: int, source: str) -> Shard:
+    try:
+        return make(index, count)
+    except ShardError as error:
+        raise ShardError(f"{error} ({source} is {count}; an array with holes leaves rows out)") from None
+
+
+def _number(environ: Mapping[str, str], name: str, default: int | None = None) -> int:
+    text = environ.get(name)
+    if text is None and default is not None:
+        return default
+    if text is None:
+        raise ShardError(f"--shard auto: {name} is not set")
+    if not (text.isascii() and text.isdigit()):
+        raise ShardError(f"--shard auto: {name} is {text[:40]!a}; a whole number is expected")
+    return int(text)

@@ -1,0 +1,50 @@
+"""Run every shard that is not complete, then put all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agentcompass_bfcl.dataset import Dataset
+from agentcompass_bfcl.errors import WorkerError
+from agentcompass_bfcl.merge import Merged
+from agentcompass_bfcl.merged_dir import merge_runs
+from agentcompass_bfcl.workers.plan import ShardRun
+from agentcompass_bfcl.workers.processes import Ended
+
+type Execute = Callable[[Sequence[ShardRun]], list[Ended]]
+"""Runs shards and says how each ended, in their order."""
+
+
+def run_sharded(
+    runs: Sequence[ShardRun], execute: Execute, dataset: Dataset, *, out_name: str, facts: Mapping[str, Any]
+) -> tuple[Merged, Path, tuple[str, ...]]:
+    """Run the shards, merge them, and return the result, its run directory and what went wrong on the way.
+
+    The directory is where the run would be if it had not been split: ``<results>/<out_name>/<model...>/<run id>``.
+    Shards that may be used again and are complete are not started. Raises ``WorkerError`` naming each shard that has
+    no result; the others' stay, for the same command with ``--reuse``.
+    """
+    complete = {run.shard: run.complete() for run in runs if run.run.reuse}
+    again = [_with_reuse(run) for run in runs if not complete.get(run.shard)]
+    ended = {end.shard_run.shard: end for end in execute(again)} if again else {}
+    troubles = [end.trouble for end in ended.values() if end.trouble]
+    if any(not end.has_result for end in ended.values()):
+        raise WorkerError("; ".join([*troubles, "the same command with --reuse repeats only what is missing"]))
+    folders: list[Path] = []
+    for run in runs:
+        folder = complete.get(run.shard) or run.run_dir()
+        if folder is None:
+            raise WorkerError(f"shard {run.shard}: its worker ended well and left no run directory in {run.folder}")
+        folders.append(folder)
+    out = runs[0].run.results_dir / out_name / folders[0].parent.name / runs[0].run.run_id
+    return merge_runs(folders, out, dataset, allow_errors=True, facts=facts), out, tuple(troubles)
+
+
+def _with_reuse(run: ShardRun) -> ShardRun:
+    """Let a shard that was never begun start from nothing: the host would look for rows to use in vain."""
+    if run.run.reuse and run.newest() is None:
+        return replace(run, run=replace(run.run, reuse=False))
+    return run
