@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from agentcompass_bfcl.aggregate import OnError
+from agentcompass_bfcl.dataset import Dataset, Entry
+from agentcompass_bfcl.draw import DrawSpec
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.result import ResultDocument, build_document, read_document
-from agentcompass_bfcl.tally import Tally
+from agentcompass_bfcl.tally import Outcome, Tally
+from records import ERROR, HIT, MISS, edited, record, two_in_three
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -97,3 +100,28 @@ def test_misses_stand_in_order_of_their_number_and_then_of_their_name() -> None:
     lines = [line.strip() for line in report.splitlines()]
     at = lines.index("misses       by the official checker's reason:")
     assert lines[at + 1 : at + 4] == ["12  type_error:simple", "4  ast_decoder:decoder_failed", "4  value_error:string"]
+
+
+def test_a_report_with_error_bars_is_the_recorded_text_to_the_byte(dataset: Dataset) -> None:
+    def play(entry: Entry) -> tuple[Outcome, ...]:
+        return (ERROR,) if entry.id == "multiple_3" else two_in_three(entry)
+
+    recorded = (GOLDEN / "report_with_bars.txt").read_text(encoding="utf-8")
+    assert render_text(record(dataset, play).document) == recorded
+
+
+def test_what_is_undefined_is_a_dash(dataset: Dataset) -> None:
+    one = record(dataset, spec=DrawSpec(subsets=("multiple", "irrelevance"), limit=2)).document
+    line = next(line for line in render_text(one).splitlines() if line.startswith("normalized"))
+    assert line.split()[-4:] == ["100.00", "-", "-", "-"]
+
+
+def test_attempts_shards_and_strictly_wrong_abstentions_have_their_lines(dataset: Dataset) -> None:
+    twice = record(dataset, lambda entry: (HIT, MISS) if entry.row else (HIT, HIT), k=2)
+    merged = edited(twice, lambda payload: payload["extra"].update(shards=[{}, {}], base_url=["http://a", "http://b"]))
+    told = edited(merged, lambda payload: payload["details"].update(malformed_abstentions=2)).document
+    text = render_text(told)
+    assert "attempts     avg@2 53.12, pass@2 100.00; 180 rows came out both ways" in text
+    assert "shards       merged from 2" in text
+    assert "some-model at http://a, http://b" in text
+    assert "strictly     2 right abstentions hold calls that cannot be decoded; the official rule credits that" in text

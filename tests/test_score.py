@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentcompass_bfcl.attempt import attempt_record
 from agentcompass_bfcl.dataset import Dataset, Entry
+from agentcompass_bfcl.judge_worker import reply_from, reply_line
 from agentcompass_bfcl.official import Official
 from agentcompass_bfcl.reference import reference_calls, tool_name
 from agentcompass_bfcl.response import Call, Calls, Silence, Text
 from agentcompass_bfcl.score import Hit, Miss, Unscored, score_output, score_sample
 from agentcompass_bfcl.subsets import SINGLE_TURN_SUBSETS, Language, Rule, subset_named
+from agentcompass_bfcl.task import Mode
 
 AST_SUBSETS = [name for name in SINGLE_TURN_SUBSETS if subset_named(name).rule is Rule.AST]
 OTHER_SUBSETS = [name for name in SINGLE_TURN_SUBSETS if name not in AST_SUBSETS]
@@ -290,3 +293,34 @@ def test_languages_are_judged_by_their_own_converters(dataset: Dataset, official
         assert score_output(entry, with_argument(entry, name, json.dumps(as_number)), official) == Hit()
         # The checker wants source text in these languages, so a JSON number is a mistake of the model.
         assert score_output(entry, with_argument(entry, name, as_number), official) != Hit()
+
+
+@pytest.mark.parametrize(
+    ("output", "mode", "malformed"),
+    [
+        ([{"f": "{"}], Mode.FC, True),
+        ([{"f": {"a": 1}}], Mode.FC, True),
+        ([{"f": "[1]"}], Mode.FC, True),
+        ([{"f": "null"}], Mode.FC, True),
+        ([], Mode.FC, False),
+        ("I cannot do that.", Mode.FC, False),
+        ("", Mode.PROMPT, False),
+        ("None of the functions fits.", Mode.PROMPT, False),
+        ("[determine_body_mass_index(weight=", Mode.PROMPT, True),
+        ("determine_body_mass_index is of no use", Mode.PROMPT, False),
+        ("[]", Mode.PROMPT, False),
+    ],
+)
+def test_a_right_abstention_that_held_a_malformed_call_is_marked_and_stays_right(
+    output: Any, mode: Mode, malformed: bool, dataset: Dataset, official: Official
+) -> None:
+    verdict = score_output(dataset.entry("irrelevance_0"), output, official, mode)
+    assert isinstance(verdict, Hit)
+    assert verdict.malformed_call is malformed
+    assert verdict == Hit()
+    assert reply_from(reply_line(1, verdict), 1) == verdict
+    reply = reply_from(reply_line(1, verdict), 1)
+    assert isinstance(reply, Hit)
+    assert reply.malformed_call is malformed
+    record = attempt_record(verdict, output, {}, None)
+    assert record.malformed_call is (True if malformed else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,8 +10,10 @@ from tabulate import tabulate
 
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.statistics import Estimate
+from agentcompass_bfcl.subsets import CATEGORIES
 
 _NO_SCORE = "-"
+_LINE = 100
 
 
 def render_text(result: ResultDocument, run_dir: Path | None = None) -> str:
@@ -35,8 +38,9 @@ def _score_table(result: ResultDocument) -> str:
     bars: dict[str, Estimate | None] = {}
     if statistics is not None:
         bars = {**statistics.categories, "normalized": statistics.normalized, "overall": statistics.overall}
+    categories = result.details.categories
     rows: list[tuple[str, str, float | None]] = [
-        (name, name, score) for name, score in result.details.categories.items()
+        (name, name, categories[name]) for name in CATEGORIES if name in categories
     ]
     rows += [
         ("normalized", "normalized (mean of the categories)", metrics.get("normalized_single_turn_score")),
@@ -74,12 +78,18 @@ def _facts(result: ResultDocument, run_dir: Path | None) -> str:
         "draw": _draw_text(extra),
         "fingerprint": str(extra.get("fingerprint", "")),
         "model": _model_text(extra),
+        "shards": _shards_text(extra),
         "run": "" if run_dir is None else str(run_dir),
     }
     shown = {name: text for name, text in facts.items() if text}
     width = max(map(len, shown))
     below = "\n" + " " * (width + 2)
     return "\n".join(f"{name:<{width}}  {text.replace('\n', below)}" for name, text in shown.items())
+
+
+def _shards_text(extra: Mapping[str, object]) -> str:
+    shards = extra.get("shards")
+    return f"merged from {len(shards)}" if isinstance(shards, list) else ""
 
 
 def _strict_text(result: ResultDocument) -> str:
@@ -93,7 +103,8 @@ def _clusters_text(result: ResultDocument) -> str:
     if not few:
         return ""
     listed = ", ".join(f"{name} {count}" for name, count in few.items())
-    return f"fewer than ten groups of rows with the same functions, so clustered errors are rough: {listed}"
+    said = f"fewer than ten groups of rows with the same functions, so clustered errors are rough: {listed}"
+    return textwrap.fill(said, _LINE)
 
 
 def _attempts_text(result: ResultDocument) -> str:
@@ -115,7 +126,8 @@ def _model_text(extra: Mapping[str, object]) -> str:
     model, source = extra.get("model", ""), extra.get("source")
     if "base_url" not in extra and source is not None:
         return f"{model} ({source})"
-    place = f"{model} at {extra.get('base_url') or 'the default endpoint'}"
+    base_url = extra.get("base_url") or "the default endpoint"
+    place = f"{model} at {', '.join(map(str, base_url)) if isinstance(base_url, list) else base_url}"
     return place if source is None else f"{place} ({source})"
 
 

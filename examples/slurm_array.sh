@@ -1,0 +1,19 @@
+#!/bin/sh
+# Four shards of a run as a Slurm array, and a job that merges them once all have ended well:
+#
+#     MODEL=my-model URL=http://host:8000/v1 sh examples/slurm_array.sh
+#
+# Each task writes below the same results folder, on a file system that all nodes see. After a task failed, submit the
+# array again: --reuse repeats only what is missing.
+set -eu
+: "${MODEL:?name the model}" "${URL:?give the endpoint, ending in /v1}"
+results=${RESULTS:-$PWD/results}
+name=${NAME:-slurm}
+
+array=$(sbatch --parsable --array=0-3 --cpus-per-task=1 --mem=2G --export=ALL --wrap "
+    agentcompass-bfcl run '$MODEL' --base-url '$URL' --draw full --shard auto --reuse \
+        --temperature 0 --seed 42 --progress plain --results-dir '$results' --run-name '$name'
+")
+sbatch --dependency="afterok:$array" --cpus-per-task=1 --mem=2G --wrap "
+    agentcompass-bfcl merge '$results/$name' --out '$results/$name-merged/whole'
+"
