@@ -24,7 +24,7 @@ class AttemptRecord(BaseModel):
     ``malformed_call`` is there, and true, only on a right abstention that held a call which cannot be decoded.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     verdict: Literal["hit", "miss", "unscored"]
     error_type: str | None = None

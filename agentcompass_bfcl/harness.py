@@ -7,15 +7,12 @@ and no fault of one sample that voids the run.
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
-import math
 from collections.abc import AsyncGenerator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from agentcompass.errors import StageFailure
 from agentcompass.harnesses.openai_chat import OpenAIChatHarness
@@ -35,10 +32,9 @@ from agentcompass.runtime import (
 )
 from agentcompass.runtime.config import RuntimeHarnessConfig, config_field
 from agentcompass.runtime.models.result import ExecutionIssue
-from openai.resources.chat.completions import AsyncCompletions
 
 from agentcompass_bfcl.chat_client import ChatClient, Reply, RequestError, RetryPolicy
-from agentcompass_bfcl.errors import ConfigError
+from agentcompass_bfcl.request_params import LIMITS, check_limits, check_model_params
 from agentcompass_bfcl.response import TransportFailure
 from agentcompass_bfcl.settings import parse_base_url
 from agentcompass_bfcl.subsets import Rule, subset_named
@@ -48,8 +44,6 @@ logger = logging.getLogger(__name__)
 
 # Issue codes of failed requests start so; a repeated run asks the host to try these again.
 TRANSPORT_PREFIX = "transport_"
-# Parameters the benchmark itself decides, or that would change the shape of the reply.
-_RESERVED = ("messages", "model", "tools", "functions", "function_call", "stream", "stream_options", "n")
 
 # One refusal in the middle of a run may be a gateway's word on one prompt, or a restart; so many in a row are not.
 _PATIENCE = 5
@@ -71,10 +65,7 @@ class BfclChatConfig(RuntimeHarnessConfig):
     request_timeout_seconds: float = config_field(default=300.0, description="Limit of one request, reply included.")
 
     def __post_init__(self) -> None:
-        for name, least in (("max_retries", 0), ("retry_budget_seconds", 0), ("request_timeout_seconds", 0.001)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
-                raise ConfigError(f"harness parameter {name} is {value!r}; a number of at least {least} is allowed")
+        check_limits({name: getattr(self, name) for name in LIMITS})
         self.max_retries = int(self.max_retries)
 
 
@@ -178,28 +169,6 @@ class BfclChatHarness(OpenAIChatHarness):
             listener = endpoint_listener.get()
             if listener is not None:
                 listener(failure)
-
-
-def check_model_params(params: dict[str, Any]) -> None:
-    """Refuse model parameters the client would not take. Raises ``ConfigError`` naming the first."""
-    known = set(inspect.signature(AsyncCompletions.create).parameters) - {"self"}
-    for name, value in params.items():
-        _refuse_reserved(name, value)
-        if name not in known:
-            raise ConfigError(f"model parameter {name!r} is not in the chat completions API; put it under extra_body")
-        if name.startswith("extra_") and not isinstance(value, dict):
-            raise ConfigError(f"model parameter {name!r} is {value!r}; an object is expected")
-        for inner, inner_value in value.items() if name == "extra_body" else ():
-            _refuse_reserved(inner, inner_value)
-        if name == "timeout" and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-            raise ConfigError(f"model parameter {name!r} is {value!r}; a number of seconds above 0 is expected")
-
-
-def _refuse_reserved(name: str, value: object) -> None:
-    if name == "tool_choice":
-        raise ConfigError(f"model parameter 'tool_choice' is {value!r}; set it as the benchmark's own tool_choice")
-    if name in _RESERVED:
-        raise ConfigError(f"model parameter {name!r} is {value!r}; the benchmark decides it, so leave it out")
 
 
 async def _kept_open(req: RunRequest, plan: BfclChatPlan) -> AsyncGenerator[ChatClient]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from agentcompass_bfcl.errors import BfclError, ConfigError, EndpointError, RunFailedError
 from agentcompass_bfcl.identity import without_credentials
+from agentcompass_bfcl.request_params import check_model_params
 from agentcompass_bfcl.response import TransportFailure
 from agentcompass_bfcl.settings import parse_base_url
 
@@ -128,7 +129,7 @@ async def _run(run: HostRun) -> Path:
 
 def _refuse_what_cannot_be_sent(run: HostRun) -> None:
     # The host would find some of this as well, and print a traceback with it.
-    from agentcompass_bfcl.harness import BfclChatConfig, BfclChatHarness, check_model_params
+    from agentcompass_bfcl.harness import BfclChatConfig, BfclChatHarness
 
     parse_base_url(run.base_url)
     check_model_params(dict(run.model_params))

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -341,3 +342,75 @@ sys.exit(main(["run", "m", "--base-url", "http://127.0.0.1:9/v1", "--draw", "min
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "pip install 'agentcompass-bfcl[ray]'" in only_line(done.stderr)
+
+
+# Merging what is on disk.
+
+
+def shard_dirs(merged_dir: Path) -> list[Path]:
+    results = merged_dir.parents[2]
+    return sorted(path.parent for path in results.glob("*-shard*/*/*/run_info.json"))
+
+
+def test_the_hosts_viewer_reads_the_merged_directory(merged_dir: Path) -> None:
+    from agentcompass.viewer import reader
+
+    run = reader.read_run(str(merged_dir))
+    assert (run["isRun"], run["detailsTotal"]) == (True, ROWS)
+    assert run["metricsJson"]["series"][0]["value"] > 0
+    counts = reader.read_run_counts(str(merged_dir))
+    assert counts["total"] == ROWS
+    page = reader.read_details_page(str(merged_dir), 1, ROWS)
+    assert len(page["items"] if "items" in page else page["details"]) == ROWS
+
+
+def test_a_folder_stands_for_the_runs_below_it_and_a_run_cut_short_for_none(
+    merged_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for shard_dir in shard_dirs(merged_dir):
+        shutil.copytree(shard_dir, tmp_path / "results" / shard_dir.parents[1].name / "m" / shard_dir.name)
+    shard = next((tmp_path / "results").glob("*-shard1of3/m/*"))
+    shutil.copytree(shard, shard.with_name("20200101-000000-000000"))
+    (shard.with_name("20200101-000000-000000") / "metrics.json").unlink()
+    out = tmp_path / "whole"
+    assert main(["merge", str(tmp_path / "results"), "--out", str(out), "--allow-errors"]) == 0
+    assert "passed over for another run of its shard" in capsys.readouterr().err
+    assert sum(rows_done(path) for path in [out]) == ROWS
+    assert main(["merge", str(tmp_path / "results"), "--out", str(out), "--allow-errors"]) == 1
+    assert "holds something already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [None, b"", b'{"extra": ', b"{}", b'{"extra": {"schema_version": 1}}'])
+def test_a_torn_shard_directory_is_named_with_its_shard(
+    content: bytes | None, merged_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *others = shard_dirs(merged_dir)
+    torn = shutil.copytree(first, tmp_path / "torn")
+    (torn / "metrics.json").unlink()
+    if content is not None:
+        (torn / "metrics.json").write_bytes(content)
+    assert main(["merge", str(torn), *map(str, others), "--out", str(tmp_path / "out"), "--allow-errors"]) == 1
+    assert f"shard 0/3: torn: {torn}" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["torn"]
+
+
+def test_a_shard_with_failed_requests_is_refused_unless_they_are_allowed(
+    merged_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(path) for path in shard_dirs(merged_dir)]
+    assert main(["merge", *paths, "--out", str(tmp_path / "out")]) == 1
+    assert "failed requests (transport_http_500 " in capsys.readouterr().err
+    assert main(["merge", *paths, "--allow-errors", "--json"]) == 0
+
+
+def test_repeated_runs_say_what_changes_with_nothing_changed(
+    endpoint: RunningEndpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = endpoint.stats()["requests"]
+    limit = ("--limit", "6", "--repeat", "2", "--shards", "1")
+    assert main(["run", "m", "--base-url", endpoint.base_url, *DRAW, "--results-dir", str(tmp_path), *limit]) == 0
+    out = capsys.readouterr().out
+    assert endpoint.stats()["requests"] - before == 12
+    assert out.count("subset ") == 2
+    assert "With nothing changed, 2 runs of one build differ in up to 0.00 % of the rows" in out
+    assert len(list(tmp_path.glob("*/*/*/metrics.json"))) == 2

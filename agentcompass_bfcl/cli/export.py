@@ -9,7 +9,11 @@ from agentcompass_bfcl.cli.output_file import STANDARD_OUTPUT, write_output
 from agentcompass_bfcl.dataset import read_dataset
 from agentcompass_bfcl.errors import ConfigError
 from agentcompass_bfcl.export import Exported, export_bfcl_eval, export_verdicts
-from agentcompass_bfcl.run_dir import read_result
+from agentcompass_bfcl.report.csv_tables import samples_csv, subsets_csv
+from agentcompass_bfcl.report.junit import junit_xml
+from agentcompass_bfcl.report.markdown import render_markdown
+from agentcompass_bfcl.run_record import read_record
+from agentcompass_bfcl.sample_rows import sample_rows
 from agentcompass_bfcl.sources import open_pinned
 from agentcompass_bfcl.verdicts import verdict_lines
 
@@ -25,10 +29,22 @@ def run_command(namespace: argparse.Namespace) -> int:
 
 
 def _text(namespace: argparse.Namespace) -> str:
-    if namespace.to == "json":
-        return read_result(namespace.run_dir).to_json()
-    dataset = read_dataset(open_pinned(namespace.wheel))
-    return verdict_lines(export_verdicts(namespace.run_dir, dataset))
+    if namespace.to == "verdicts":
+        return verdict_lines(export_verdicts(namespace.run_dir, read_dataset(open_pinned(namespace.wheel))))
+    record = read_record(namespace.run_dir)
+    match namespace.to:
+        case "json":
+            return record.document.to_json()
+        case "csv-subsets":
+            return subsets_csv(record.document)
+        case "markdown":
+            return render_markdown(record.document)
+        case "openmetrics":
+            from agentcompass_bfcl.report.openmetrics import openmetrics_text
+
+            return openmetrics_text(record.document)
+    rows = sample_rows(record, read_dataset(open_pinned(namespace.wheel)))
+    return samples_csv(rows) if namespace.to == "csv" else junit_xml(rows)
 
 
 def _export_tree(namespace: argparse.Namespace) -> int:

@@ -51,12 +51,15 @@ def add_rescore_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``export``."""
-    parser.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="run directory")
+    parser.add_argument(
+        "run_dir", metavar="RUN", type=Path, help="run directory; for json, csv, markdown and so on also a JSON result"
+    )
     parser.add_argument(
         "--to",
         required=True,
-        choices=("bfcl-eval", "verdicts", "json"),
-        help="a tree that `bfcl evaluate` reads, one JSON line a row, or the result as one JSON object",
+        choices=("bfcl-eval", "verdicts", "json", "csv", "csv-subsets", "junit", "markdown", "openmetrics"),
+        help="a tree that `bfcl evaluate` reads; a JSON line a row; the result as JSON; a line a sample, or a subset,"
+        " as CSV; a case a sample as JUnit; tables; OpenMetrics text for Prometheus",
     )
     parser.add_argument(
         "--out",

@@ -17,6 +17,7 @@ from agentcompass_bfcl.errors import ConfigError
 from agentcompass_bfcl.host import HostRun
 from agentcompass_bfcl.identity import question_identity, short_identity, without_credentials
 from agentcompass_bfcl.parsers import require_prompt_parsers
+from agentcompass_bfcl.request_params import check_limits, check_model_params
 from agentcompass_bfcl.settings import RunSettings, parse_base_url, parse_settings
 from agentcompass_bfcl.shard import shard_plan
 from agentcompass_bfcl.sources import open_pinned
@@ -106,7 +107,9 @@ def _whole_run(
     params: Mapping[str, Any],
     number: int,
 ) -> HostRun:
-    model_params = _model_params(namespace)
+    model_params, harness_params = _model_params(namespace), _harness_params(namespace)
+    check_model_params(model_params)
+    check_limits(harness_params)
     # The model as well: the host writes org/m and org_m as one folder.
     whom = {"model": namespace.model, "base_url": " ".join(base_urls), "attempts": namespace.attempts}
     digest = short_identity({**question_identity(settings, dataset, model_params), **whom})
@@ -118,7 +121,7 @@ def _whole_run(
         harness=namespace.harness,
         benchmark_params=params,
         model_params=model_params,
-        harness_params=_harness_params(namespace),
+        harness_params=harness_params,
         concurrency=namespace.concurrency,
         results_dir=namespace.results_dir,
         run_name=str(Path(namespace.run_name) / f"{settings.draw_name}-{digest}{repeated}{_shard_suffix(settings)}"),

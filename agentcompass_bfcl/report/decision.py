@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 
 from tabulate import tabulate
 
 from agentcompass_bfcl.gate import Decision, Status, worst
-
-# XML 1.0 has no place for these, not even as references.
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from agentcompass_bfcl.report.escaping import markdown_text, one_line, xml_text
 
 
 def render_decision(decisions: Sequence[Decision]) -> str:
     """Write every check with its reason, then the answer."""
     blocks = []
     for decision in decisions:
-        rows = [[str(check.status), check.name, _line(check.reason)] for check in decision.checks]
+        rows = [[str(check.status), check.name, one_line(check.reason)] for check in decision.checks]
         table = tabulate(rows, headers=["check", "of", "reason"], tablefmt="simple", disable_numparse=True)
         blocks.append(f"{decision.record.source}: {decision.status}\n\n{table}")
     if len(decisions) > 1:
@@ -31,10 +28,11 @@ def decision_markdown(decisions: Sequence[Decision]) -> str:
     """Write a table for a pull request or a CI system's step summary; nothing in it is taken for markup."""
     lines = []
     for decision in decisions:
-        model, draw = (_markdown(str(decision.record.identity.get(key))) for key in ("model", "draw"))
+        model, draw = (markdown_text(str(decision.record.identity.get(key))) for key in ("model", "draw"))
         lines += [f"### Gate {decision.status}: {model}, draw {draw}", "", "| check | of | reason |", "|---|---|---|"]
         lines += [
-            f"| {check.status} | {_markdown(check.name)} | {_markdown(check.reason)} |" for check in decision.checks
+            f"| {check.status} | {markdown_text(check.name)} | {markdown_text(check.reason)} |"
+            for check in decision.checks
         ]
         lines.append("")
     return "\n".join(lines) + "\n"
@@ -48,17 +46,17 @@ def decision_junit(decisions: Sequence[Decision]) -> str:
         suite = ElementTree.SubElement(
             root,
             "testsuite",
-            name=_xml(f"gate {decision.record.identity.get('model')}"),
+            name=xml_text(f"gate {decision.record.identity.get('model')}"),
             tests=str(len(decision.checks)),
             failures=str(counts[Status.FAILED]),
             errors=str(counts[Status.NOT_JUDGED]),
         )
         for check in decision.checks:
-            case = ElementTree.SubElement(suite, "testcase", classname="gate", name=_xml(check.name))
+            case = ElementTree.SubElement(suite, "testcase", classname="gate", name=xml_text(check.name))
             if check.status is Status.FAILED:
-                ElementTree.SubElement(case, "failure", message=_xml(check.reason))
+                ElementTree.SubElement(case, "failure", message=xml_text(check.reason))
             elif check.status is Status.NOT_JUDGED:
-                ElementTree.SubElement(case, "error", message=_xml(check.reason))
+                ElementTree.SubElement(case, "error", message=xml_text(check.reason))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
@@ -83,17 +81,3 @@ def decision_json(decisions: Sequence[Decision]) -> str:
         ],
     }
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def _line(text: str) -> str:
-    """Put text on one line, without what would move a terminal's cursor or change its colours."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
-def _markdown(text: str) -> str:
-    plain = _line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_{}\[\]()#!|~])", r"\\\1", plain)
-
-
-def _xml(text: str) -> str:
-    return _NOT_IN_XML.sub("", text)

@@ -1,0 +1,25 @@
+"""Text of a model or a user in other notations, where it must stay text."""
+
+from __future__ import annotations
+
+import re
+
+# XML 1.0 has no place for these, not even as references.
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MARKS = re.compile(r"([\\`*_{}\[\]()#!|~])")
+
+
+def one_line(text: str) -> str:
+    """Put text on one line, without what would move a terminal's cursor or change its colours."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def markdown_text(text: str) -> str:
+    """Write text for a Markdown table: one line, and nothing in it is markup."""
+    plain = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKS.sub(r"\\\1", plain)
+
+
+def xml_text(text: str) -> str:
+    """Leave out the characters that XML cannot hold; the others are escaped by whoever writes the XML."""
+    return _NOT_IN_XML.sub("", text)
