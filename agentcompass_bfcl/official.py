@@ -156,7 +156,7 @@ class _Loader:
     """Resolve the imports of official code among its own modules, stand-ins and the allowed standard library."""
 
     def __init__(self, wheel: Wheel) -> None:
-        self._wheel = wheel
+        self._files = wheel.read_all([_path(name) for name in _FROM_WHEEL])
         self._loaded: dict[str, ModuleType] = {f"bfcl_eval.{name}": module for name, module in _stand_ins().items()}
         self._loaded["ast"] = ast_module()
         self._loaded["filelock"] = stub("filelock", FileLock=refusal("FileLock"))
@@ -178,8 +178,8 @@ class _Loader:
 
     def _run(self, name: str) -> ModuleType:
         full_name = f"bfcl_eval.{name}"
-        path = f"{name.replace('.', '/')}.py"
-        code = compile(self._wheel.read(path), f"{release.WHEEL_NAME}/bfcl_eval/{path}", "exec", dont_inherit=True)
+        path = _path(name)
+        code = compile(self._files[path], f"{release.WHEEL_NAME}/bfcl_eval/{path}", "exec", dont_inherit=True)
         module = ModuleType(full_name)
         vars(module)["__builtins__"] = self._builtins
         self._loaded[full_name] = module
@@ -216,6 +216,10 @@ class _Loader:
 
 _PARSERS = {"java_parser": "parse_java_function_call", "js_parser": "parse_javascript_function_call"}
 _TENACITY = ("retry", "retry_if_exception_message", "retry_if_exception_type", "wait_random_exponential")
+
+
+def _path(name: str) -> str:
+    return f"{name.replace('.', '/')}.py"
 
 
 def _stand_ins() -> dict[str, ModuleType]:
