@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agentcompass_bfcl.errors import GateError
 from agentcompass_bfcl.result import ResultDocument
+from agentcompass_bfcl.settings import CUSTOM
+from agentcompass_bfcl.statistics import Estimate
 from agentcompass_bfcl.subsets import CATEGORIES, SINGLE_TURN_SUBSETS
 
 ONE_SIDED_95 = 1.6448536269514722
@@ -45,15 +47,18 @@ CONDITIONS = frozenset(
     }
 )
 
+# So few digits that adding two never rounds, in Decimal's 28: bounds hold exactly.
+type _Number = Annotated[Decimal, Field(max_digits=24, decimal_places=12)]
+
 
 class Bound(BaseModel):
     """Passes when ``min <= value + noise`` and ``value - noise <= max``; equal ``min`` and ``max`` are a pin."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    min: Decimal | None = None
-    max: Decimal | None = None
-    noise: Decimal = Field(default=Decimal(0), ge=0)
+    min: _Number | None = None
+    max: _Number | None = None
+    noise: Annotated[_Number, Field(ge=0)] = Decimal(0)
 
     @model_validator(mode="after")
     def _can_be_meant(self) -> Self:
@@ -87,6 +92,8 @@ class Baseline(BaseModel):
     def _can_be_meant(self) -> Self:
         if self.draw is None and self.fingerprint is None:
             raise ValueError("neither draw nor fingerprint: scores of different draws are not comparable")
+        if self.draw == CUSTOM and self.fingerprint is None:
+            raise ValueError(f"draw {CUSTOM!r} may be any rows; give the fingerprint of those that are meant")
         for kind, names, known in (("metric", self.metrics, METRICS), ("condition", self.conditions, CONDITIONS)):
             if unknown := sorted(set(names) - known):
                 raise ValueError(f"unknown {kind} {unknown[0]!r}; known: {', '.join(sorted(known)[:12])}, ...")
@@ -123,7 +130,7 @@ BUILT_IN: Mapping[str, Baseline] = MappingProxyType(
 def read_baselines(path: Path) -> tuple[Baseline, ...]:
     """Read ``[[baseline]]`` tables. Raises ``GateError`` naming file and place for anything a gate cannot mean."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+        content = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=_decimal)
     except OSError as error:
         raise GateError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:  # TOML that is none, and bytes that are not UTF-8
@@ -135,7 +142,20 @@ def read_baselines(path: Path) -> tuple[Baseline, ...]:
     return tuple(_baseline(table, f"{path}: baseline {number}") for number, table in enumerate(tables, 1))
 
 
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of twenty digits
+        raise ValueError(f"{text[:80]} is no number that can be held") from None
+
+
 def _baseline(table: Any, place: str) -> Baseline:
+    metrics = table.get("metrics") if isinstance(table, dict) else None
+    if isinstance(metrics, dict):
+        named = list(_dotted("", metrics))
+        if twice := sorted({name for name, _ in named if sum(name == other for other, _ in named) > 1}):
+            raise GateError(f"{place}, metrics.{twice[0]}: stands twice")
+        table = {**table, "metrics": dict(named)}
     try:
         return Baseline.model_validate(table)
     except ValidationError as error:
@@ -146,59 +166,73 @@ def _baseline(table: Any, place: str) -> Baseline:
         ) from None
 
 
+def _dotted(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Name bounds by their metric: ``[baseline.metrics.category.live]`` is a table in a table to TOML."""
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and value and all(isinstance(item, dict) for item in value.values()):
+            yield from _dotted(f"{name}.", value)
+        else:
+            yield name, value
+
+
 def baseline_toml(document: ResultDocument, *, name: str | None = None, for_model: bool = False) -> str:
     """Write a baseline that a result like this one passes.
 
-    Each score's ``min`` is the result's value, and its noise 1.645 standard errors, rounded up: a build as good as
-    this one then falls below it once in twenty runs. The number of samples is pinned. Raises ``GateError`` for a
-    result that says no score.
+    Each score's ``min`` is the result's value, and its noise 1.645 standard errors, rounded up. How often an equally
+    good build falls below by chance depends on how alike the two do on each row: one time in eight where not at all
+    (the difference of two runs varies by 1.41 standard errors), one in twenty at a correlation of a half, less above.
+    That is for one score; with several, any may. The number of samples is pinned. Raises ``GateError`` for a result
+    that says no score, and for an identity that TOML cannot hold.
     """
-    statistics = document.details.statistics
-    if statistics is None or "overall_accuracy" not in document.metrics:
-        raise GateError("the result has no scores with standard errors to make a baseline of")
+    if "overall_accuracy" not in document.metrics:
+        raise GateError("the result has no scores to make a baseline of")
     extra = document.extra
-    lines = ["[[baseline]]"]
-    if name is not None:
-        lines.append(f"name = {_toml(name)}")
-    lines += [f"{key} = {_toml(extra[key])}" for key in ("draw", "fingerprint") if key in extra]
+    known = {key: extra[key] for key in ("draw", "fingerprint") if extra.get(key) is not None}
     if for_model:
-        lines.append(f"model = {_toml(extra.get('model'))}")
-    lines += ["", "[baseline.conditions]", f"mode = {_toml(extra.get('mode'))}"]
-    if extra.get("request"):
-        lines.append(f"request = {_toml(extra['request'])}")
-    estimates = {
-        "overall_accuracy": statistics.overall,
-        "normalized_single_turn_score": statistics.normalized,
-        **{f"category.{category}": estimate for category, estimate in statistics.categories.items()},
-    }
-    for metric, estimate in estimates.items():
-        if estimate is not None:
-            lines += ["", *_bound_lines(metric, estimate.score, estimate.standard_error)]
+        if extra.get("model") is None:
+            raise GateError("the result does not say its model, so that there is no baseline for it alone")
+        known["model"] = extra["model"]
+    conditions = {key: extra[key] for key in ("mode", "request") if extra.get(key) is not None}
+    head = known if name is None else {"name": name, **known}
+    lines = ["[[baseline]]", *(f"{key} = {_toml(value)}" for key, value in head.items())]
+    lines += ["", "[baseline.conditions]", *(f"{key} = {_toml(value)}" for key, value in conditions.items())]
+    for metric, score, estimate in _scores(document):
+        lines += ["", *_bound_lines(metric, score, None if estimate is None else estimate.standard_error)]
     samples = document.metrics["samples"]
     lines += ["", "[baseline.metrics.samples]", f"min = {samples}", f"max = {samples}"]
     return "\n".join(lines) + "\n"
 
 
+def _scores(document: ResultDocument) -> Iterator[tuple[str, int | float, Estimate | None]]:
+    statistics = document.details.statistics  # None in a result made from tallies alone
+    overall, normalized = (None, None) if statistics is None else (statistics.overall, statistics.normalized)
+    yield "overall_accuracy", document.metrics["overall_accuracy"], overall
+    if "normalized_single_turn_score" in document.metrics:
+        yield "normalized_single_turn_score", document.metrics["normalized_single_turn_score"], normalized
+    for category, score in document.details.categories.items():
+        yield f"category.{category}", score, None if statistics is None else statistics.categories.get(category)
+
+
 def _bound_lines(metric: str, score: float, error: float | None) -> list[str]:
-    lines = [f"[baseline.metrics.{_toml(metric) if '.' in metric else metric}]", f"min = {score}"]
+    lines = [f"[baseline.metrics.{_toml(metric) if '.' in metric else metric}]", f"min = {score!r}"]
     if error is None:
         return [*lines, "# no noise: the standard error is undefined"]
-    return [*lines, f"noise = {math.ceil(ONE_SIDED_95 * error * 100) / 100}  # 1.645 standard errors of {error}"]
+    noise = (Decimal(repr(ONE_SIDED_95)) * Decimal(repr(error))).quantize(Decimal("0.01"), ROUND_CEILING)
+    return [*lines, f"noise = {noise}  # 1.645 standard errors of {error} (one-sided 95 %), rounded up"]
 
 
 def _toml(value: Any) -> str:
     """Write a value of a run's identity as TOML; what is null there is left out of tables."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not math.isnan(value):
         return repr(value)
     if isinstance(value, Mapping):
-        return (
-            "{"
-            + ", ".join(f"{_toml(str(key))} = {_toml(item)}" for key, item in value.items() if item is not None)
-            + "}"
-        )
+        items = (f"{_toml(str(key))} = {_toml(item)}" for key, item in value.items() if item is not None)
+        return "{" + ", ".join(items) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in value if item is not None) + "]"
-    text = str(value).encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair has no place in TOML
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise GateError(f"{value!a} has no place in a baseline: TOML has no null, half letters or equal nan")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -11,8 +11,9 @@ from agentcompass_bfcl.subsets import subset_named
 def clusters(entries: Iterable[Entry]) -> dict[str, str]:
     """Name each row's cluster, by id. A cluster never spans subsets.
 
-    In live subsets it is the function document group, the middle number of an id such as ``live_simple_106-63-0``;
-    elsewhere rows with equal lists of functions form one.
+    In live subsets it is the function document group, the middle number of an id such as ``live_simple_106-63-0``
+    (upstream's own grouping: most groups hold one list of functions, some hold several versions of it); elsewhere rows
+    with equal lists of functions form one.
     """
     return {entry.id: _cluster(entry) for entry in entries}
 

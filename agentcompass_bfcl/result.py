@@ -130,7 +130,8 @@ def build_document(
     """Put tallies and identity together into a result.
 
     ``rows`` are what the tallies were counted from, in issue order, and ``clusters`` names each one's cluster by id;
-    with ``any_of`` each was counted once. Without rows the result has no error bars.
+    with ``any_of`` each was counted once. Without rows the result has no error bars. Raises ``TallyError`` for a row
+    whose id is not of its subset, or that has no attempt.
     """
     by_policy = {policy: aggregate(tallies, policy) for policy in OnError}
     chosen = by_policy[on_error]

@@ -40,13 +40,17 @@ def tally_rows(rows: Iterable[Row], *, any_of: bool = False) -> dict[str, Tally]
 def encode_rows(rows: Iterable[Row]) -> dict[str, str]:
     """Write rows as ``{subset: "<id without the subset>:<letters> ..."}``, in the order given.
 
-    A letter an attempt: h a hit, m a miss, e an error. ``multiple_7`` with a miss and a hit is ``7:mh``.
+    A letter an attempt: h a hit, m a miss, e an error. ``multiple_7`` with a miss and a hit is ``7:mh``. Raises
+    ``TallyError`` for a row that would not read back as itself: an id that does not begin with its subset or holds a
+    blank or a colon, or no attempt.
     """
     written: dict[str, list[str]] = {}
     for row in rows:
-        rest = row.id.removeprefix(f"{row.subset}_")
         letters = "".join(_LETTER[outcome] for outcome in row.outcomes)
-        written.setdefault(row.subset, []).append(f"{rest}:{letters}")
+        token = f"{row.id.removeprefix(f'{row.subset}_')}:{letters}"
+        if token.split() != [token] or not letters or _row(row.subset, token) != row:
+            raise TallyError(f"row {row.id[:80]!a} of subset {row.subset[:80]!a} cannot be written: {token[:80]!a}")
+        written.setdefault(row.subset, []).append(token)
     return {subset: " ".join(tokens) for subset, tokens in sorted(written.items())}
 
 

@@ -43,7 +43,7 @@ class Estimate(_Part):
 
     ``standard_error`` takes rows as independent (several attempts at one row are one cluster); the clustered one takes
     rows that offer the same functions as one. Each is None where it is undefined: a single row, or a single cluster.
-    ``interval`` is a 95 % score interval.
+    ``interval`` is a 95 % score interval. Where every cluster is one row both bars are the same.
     """
 
     score: FiniteFloat
@@ -55,7 +55,10 @@ class Estimate(_Part):
 
 
 class AttemptSpread(_Part):
-    """Several attempts a row. Accuracies in percent over all rows; ``standard_deviation`` is that of ``by_attempt``."""
+    """Several attempts a row. Accuracies in percent over all rows; ``standard_deviation`` is that of ``by_attempt``.
+
+    ``rows_that_vary`` were hit by one attempt and missed by another, under the policy for errors.
+    """
 
     k: int = Field(ge=2)
     avg_at_k: FiniteFloat | None
@@ -118,22 +121,21 @@ def _estimate(node: Node, plain: Strata, clustered: Strata) -> Estimate | None:
     members = {name: found for name, found in plain.items() if subset_coefficients(node, {name: 1})}
     sizes = {name: sum(cluster.size for cluster in found) for name, found in members.items()}
     weights = subset_coefficients(node, sizes)
-    alone = len(members) == 1 and all(cluster.size == 1 for found in members.values() for cluster in found)
 
-    def bars(strata: Strata, *, rows_alone: bool) -> tuple[float | None, tuple[float, float] | None]:
-        variance = node_variance(node, strata)
+    def bars(strata: Strata) -> tuple[float | None, tuple[float, float] | None]:
+        variance, counts = node_variance(node, strata), _counts(strata, members)
         size: float
-        if rows_alone:  # a plain proportion: Wilson's own case, also for a single row
+        if len(members) == 1 and counts == sizes:  # a plain proportion: Wilson's own case, also for a single row
             size = sum(sizes.values())
         elif variance is None:
             return None, None
         else:
-            size = effective_size(value, variance, weights, sizes if strata is plain else _counts(strata, members))
+            size = effective_size(value, variance, weights, counts)
         low, high = wilson(float(value), size)
         return _points(variance), (round(low * 100, 4), round(high * 100, 4))
 
-    error, interval = bars(plain, rows_alone=alone)
-    clustered_error, clustered_interval = bars(clustered, rows_alone=False)
+    error, interval = bars(plain)
+    clustered_error, clustered_interval = bars(clustered)
     return Estimate(
         score=percent(value),
         standard_error=error,
@@ -166,7 +168,7 @@ def _spread(rows: Sequence[Row], on_error: OnError) -> AttemptSpread:
         pass_at_k=_percent(_accuracy((row.best for row in rows), on_error)),
         by_attempt=[_percent(value) for value in every],
         standard_deviation=round(stdev(known) * 100, 4) if len(known) > 1 else None,
-        rows_that_vary=sum(len({outcome is Outcome.HIT for outcome in row.outcomes}) > 1 for row in rows),
+        rows_that_vary=sum(len({value for _, _, value in _values([row], on_error, any_of=False)}) > 1 for row in rows),
     )
 
 

@@ -7,7 +7,7 @@ plain standard error), with totals t_g of m_g rows; n = sum m_g, p = sum t_g / n
     var(p) = G / (G - 1) * sum((t_g - m_g * p)^2) / n^2
 
 which for clusters of one row is the sample variance p (1 - p) n / (n - 1) over n. Cochran, Sampling Techniques, 3rd
-edition (1977): sections 5.3 (stratified means), 9A.2 (clusters), 5A.12 (collapsed strata).
+edition (1977): chapters 5 (stratified means), 9A (clusters of unequal sizes), 5A (collapsed strata).
 """
 
 from __future__ import annotations
@@ -101,16 +101,16 @@ def wilson(value: float, size: float) -> tuple[float, float]:
 
 
 def effective_size(
-    value: Fraction, variance: Fraction, weights: Mapping[str, Fraction], sizes: Mapping[str, int]
+    value: Fraction, variance: Fraction, weights: Mapping[str, Fraction], clusters: Mapping[str, int]
 ) -> float:
     """Count the independent rows that would make a score as sure as it is: value (1 - value) / variance.
 
     Where every row came out alike the variance says nothing, and the size follows from the weights alone:
-    1 / sum(weight^2 / rows).
+    1 / sum(weight^2 / clusters). Clusters, not values: the second hit of a row that was hit shows nothing new.
     """
     if variance:
         return float(value * (1 - value) / variance)
-    return float(1 / sum((weight**2 / sizes[name] for name, weight in weights.items()), Fraction(0)))
+    return float(1 / sum((weight**2 / clusters[name] for name, weight in weights.items()), Fraction(0)))
 
 
 def mcnemar(gained: int, lost: int) -> Fraction:

@@ -75,7 +75,7 @@ def _payload(found: AttemptRecord | str) -> dict[str, Any]:
     if isinstance(found, str):
         issue = {"severity": "error", "phase": "run", "code": found, "message": f"it failed: {found}"}
         return {"status": "run_error", "metrics": {}, "issues": [issue], "meta": {"benchmark": {}}}
-    meta = {"benchmark": {EXTRA_KEY: found.model_dump_json(exclude_none=True)}}
+    meta = {"benchmark": {EXTRA_KEY: found.to_text()}}
     if found.verdict == "unscored":
         evaluated: dict[str, Any] = {
             "severity": "error",

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentcompass_bfcl.dataset import Dataset
@@ -40,10 +40,34 @@ def test_rows_read_back_in_the_order_they_were_written_in(rows: list[Row]) -> No
     assert encode_rows(decode_rows(encode_rows(rows))) == encode_rows(rows)
 
 
-def test_every_id_of_the_data_set_reads_back(dataset: Dataset) -> None:
-    rows = [Row(entry.id, name, (HIT,)) for name in sorted(dataset.rows) for entry in dataset.rows[name]]
+@settings(max_examples=20)  # 3,641 rows each
+@given(attempts=st.lists(OUTCOMES, min_size=1, max_size=30))
+def test_every_id_of_the_data_set_reads_back_with_whatever_attempts(
+    dataset: Dataset, attempts: list[tuple[Outcome, ...]]
+) -> None:
+    entries = [entry for name in sorted(dataset.rows) for entry in dataset.rows[name]]
+    rows = [Row(entry.id, entry.subset, attempts[place % len(attempts)]) for place, entry in enumerate(entries)]
     assert len(rows) == 3641
     assert list(decode_rows(encode_rows(rows))) == rows
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row("parallel_7", "multiple", (HIT,)),  # would read back as multiple_parallel_7
+        Row("multiple", "multiple", (HIT,)),
+        Row("multiple_", "multiple", (HIT,)),
+        Row("multiple_7", "multiple", ()),
+        Row("multiple_7 8", "multiple", (HIT,)),
+        Row("multiple_ 7", "multiple", (HIT,)),
+        Row("multiple_7\u2028", "multiple", (HIT,)),
+        Row("multiple_7:h", "multiple", (HIT,)),
+    ],
+)
+def test_a_row_that_would_not_read_back_as_itself_is_not_written(row: Row) -> None:
+    with pytest.raises(TallyError) as refusal:
+        encode_rows([row])
+    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +77,11 @@ def test_every_id_of_the_data_set_reads_back(dataset: Dataset) -> None:
         ({"multiple": "7:"}, "is no row"),
         ({"multiple": ":h"}, "is no row"),
         ({"multiple": "7:x"}, "is no row"),
+        ({"multiple": "7:H"}, "is no row"),
+        ({"multiple": "7:h:m"}, "is no row"),
+        ({"multiple": "7:h,8:m"}, "is no row"),
+        ({"multiple": "7:h 8"}, "'8' is no row"),
+        ({"parallel": "multiple_7:h", "parallel_multiple": "7:m"}, "row parallel_multiple_7 stands twice"),
         ({"multiple": "7:h 7:m"}, "row multiple_7 stands twice"),
         ({"chatable": "1:h"}, "unknown subset 'chatable'"),
         ({"multiple": "\ud800" + "x" * 500}, "is no row"),
@@ -84,6 +113,20 @@ def test_attempts_are_pooled_or_a_row_counts_once(outcomes: list[Outcome], poole
     row = Row("multiple_0", "multiple", tuple(outcomes))
     assert tally_rows([row]) == {"multiple": pooled}
     assert tally_rows([row], any_of=True) == {"multiple": any_of}
+
+
+@given(rows=some_rows())
+def test_a_tally_is_what_counting_by_hand_gives(rows: list[Row]) -> None:
+    pooled, once = tally_rows(rows), tally_rows(rows, any_of=True)
+    assert set(pooled) == set(once) == {row.subset for row in rows}
+    for subset in pooled:
+        of_subset = [row.outcomes for row in rows if row.subset == subset]
+        every = [outcome for outcomes in of_subset for outcome in outcomes]
+        hits, misses, errors = (every.count(outcome) for outcome in (HIT, MISS, ERROR))
+        assert pooled[subset] == Tally(hits, hits + misses, errors)
+        hit_rows = sum(HIT in outcomes for outcomes in of_subset)
+        error_rows = sum(set(outcomes) == {ERROR} for outcomes in of_subset)
+        assert once[subset] == Tally(hit_rows, len(of_subset) - error_rows, error_rows)
 
 
 @given(rows=some_rows(), cut=st.integers(0, 40))

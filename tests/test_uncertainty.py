@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import sqrt
+from math import factorial, sqrt
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import stats  # type: ignore[import-untyped]  # scipy ships no types
 
 from agentcompass_bfcl.aggregate import OVERALL, WEIGHTS, OnError, aggregate, inner_nodes, subset_coefficients
 from agentcompass_bfcl.draw import PRESETS, plan
@@ -122,6 +122,25 @@ def test_the_order_of_rows_means_nothing(strata: dict[str, list[Cluster]], data:
         assert node_mean(node, shuffled) == node_mean(node, strata)
 
 
+CLUSTERS = st.integers(1, 30).flatmap(lambda size: st.builds(Cluster, st.integers(-size, size), st.just(size)))
+
+
+@given(strata=st.dictionaries(st.sampled_from(SINGLE_TURN_SUBSETS), st.lists(CLUSTERS, min_size=1, max_size=12)))
+def test_a_variance_is_never_negative_and_is_defined_where_every_subset_has_two_clusters(
+    strata: dict[str, list[Cluster]],
+) -> None:
+    for node in NODES.values():
+        present = [strata[name] for name in subset_coefficients(node, dict.fromkeys(strata, 1))]
+        variance = node_variance(node, strata)
+        assert variance is None or variance >= 0
+        if not present:
+            assert variance is None
+        elif all(len(found) >= 2 for found in present):
+            assert variance is not None
+    several = sum(len(found) for found in strata.values()) >= 2
+    assert (node_variance(OVERALL, strata) is not None) == several  # a pool of everything always finds a neighbour
+
+
 @given(values=st.lists(st.integers(0, 1), min_size=2, max_size=50), copies=st.integers(2, 5))
 def test_rows_said_twice_are_no_more_certain_when_they_are_one_cluster(values: list[int], copies: int) -> None:
     once = [Cluster(value, 1) for value in values]
@@ -164,8 +183,36 @@ def test_the_effective_size_is_the_number_of_rows_where_rows_are_all_there_is() 
     assert effective_size(value, value * (1 - value) / n, weights, sizes) == n
     assert effective_size(Fraction(1), Fraction(0), weights, sizes) == n
     halves = {"multiple": Fraction(1, 2), "parallel": Fraction(1, 2)}
+    # Two clusters of twenty rows that were all hit are two observations, not forty.
+    assert effective_size(Fraction(1), Fraction(0), weights, {"multiple": 2}) == 2
     # Half the weight on 10 rows makes 90 others worth little: 1 / (1/4 / 10 + 1/4 / 90).
     assert effective_size(Fraction(1), Fraction(0), halves, {"multiple": 10, "parallel": 90}) == pytest.approx(36)
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "p"),
+    [
+        (0, 0, Fraction(1)),  # no flip says nothing
+        (1, 0, Fraction(1)),  # 2 * 1/2
+        (3, 0, Fraction(1, 4)),  # 2 * 1/8
+        (6, 0, Fraction(1, 32)),  # 2 * 1/64: the least number of flips, all one way, that is significant
+        (5, 1, Fraction(7, 32)),  # 2 * (1 + 6) / 64
+        (7, 3, Fraction(11, 32)),  # 2 * (1 + 10 + 45 + 120) / 1024
+        (4, 4, Fraction(1)),
+    ],
+)
+def test_mcnemar_worked_by_hand(gained: int, lost: int, p: Fraction) -> None:
+    assert mcnemar(gained, lost) == p
+
+
+@pytest.mark.parametrize("lost", range(11))
+def test_mcnemar_is_the_sum_of_all_splits_that_are_no_likelier(lost: int) -> None:
+    for gained in range(11):
+        flips = gained + lost
+        chances = [
+            Fraction(factorial(flips), factorial(up) * factorial(flips - up) * 2**flips) for up in range(flips + 1)
+        ]
+        assert mcnemar(gained, lost) == sum(chance for chance in chances if chance <= chances[gained])
 
 
 @given(gained=st.integers(0, 60), lost=st.integers(0, 60))

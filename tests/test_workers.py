@@ -414,3 +414,8 @@ def test_repeated_runs_say_what_changes_with_nothing_changed(
     assert out.count("subset ") == 2
     assert "With nothing changed, 2 runs of one build differ in up to 0.00 % of the rows" in out
     assert len(list(tmp_path.glob("*/*/*/metrics.json"))) == 2
+    two = ["--results-dir", str(tmp_path / "json"), *limit, "--json"]
+    assert main(["run", "m", "--base-url", endpoint.base_url, *DRAW, *two]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [result["counts"]["total"] for result in document["results"]] == [6, 6]
+    assert document["same_build"]["runs"] == 2

@@ -9,7 +9,10 @@ from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.compare import compare, repeat_spread
 from agentcompass_bfcl.dataset import read_dataset
 from agentcompass_bfcl.errors import CompareError, ConfigError
-from agentcompass_bfcl.report.comparison import comparison_json, render_comparison, render_spread, render_table
+from agentcompass_bfcl.identity import QUESTION_KEYS
+from agentcompass_bfcl.report.comparison import render_comparison, render_spread, render_table
+from agentcompass_bfcl.report.comparison_document import comparison_document, to_json
+from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.run_record import read_record
 from agentcompass_bfcl.sources import open_pinned
 
@@ -18,26 +21,31 @@ _EXIT_NOT_COMPARABLE = 4
 
 def run_command(namespace: argparse.Namespace) -> int:
     """Compare every further run with the first. 0 whatever comes out, 4 when the runs cannot be compared."""
-    if len(namespace.runs) < 2:
-        raise ConfigError("give two runs at least")
-    first, *others = (read_record(path) for path in namespace.runs)
+    _require_sense(namespace)
+    first, *others = (read_record(path) for path in (namespace.first, *namespace.others))
     repeats = [read_record(path) for path in namespace.same_build]
-    dataset = read_dataset(open_pinned(namespace.wheel))
-    named = clusters(dataset.by_id.values())
+    named = clusters(read_dataset(open_pinned(namespace.wheel)).by_id.values())
     try:
         comparisons = [compare(first, other, named, allow=namespace.allow) for other in others]
         spread = repeat_spread([first, *repeats], named, allow=namespace.allow) if repeats else None
     except CompareError as error:
-        print(f"agentcompass-bfcl: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"agentcompass-bfcl: {one_line(str(error))}", file=sys.stderr)
         return _EXIT_NOT_COMPARABLE
     if namespace.json:
-        print(comparison_json(comparisons, spread), end="")
+        print(to_json(comparison_document(comparisons, spread)), end="")
         return 0
-    tablefmt = "github" if namespace.markdown else "simple"
     if len(comparisons) == 1:
-        print(render_comparison(comparisons[0], every_flip=namespace.all, tablefmt=tablefmt), end="")
+        print(render_comparison(comparisons[0], every_flip=namespace.all, markdown=namespace.markdown), end="")
     else:
-        print(render_table(comparisons, tablefmt=tablefmt), end="")
+        print(render_table(comparisons, markdown=namespace.markdown), end="")
     if spread is not None:
-        print(f"\n{render_spread(spread, comparisons)}", end="")
+        print(f"\n{render_spread(spread, comparisons, markdown=namespace.markdown)}", end="")
     return 0
+
+
+def _require_sense(namespace: argparse.Namespace) -> None:
+    if unknown := sorted(set(namespace.allow) - set(QUESTION_KEYS)):
+        raise ConfigError(f"--allow {unknown[0]}: what must agree is {', '.join(QUESTION_KEYS)}")
+    places = [path.resolve() for path in (namespace.first, *namespace.same_build)]
+    if twice := next((path for path in places if places.count(path) > 1), None):
+        raise ConfigError(f"--same-build: {twice} is there twice; a run compared with itself changes in nothing")

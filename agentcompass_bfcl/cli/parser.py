@@ -36,6 +36,8 @@ def build_parser() -> argparse.ArgumentParser:
     _run(commands)
     _draw(commands)
     _serve(commands)
+    _report(commands)
+    _watch(commands)
     _looking_into(commands)
     add_rescore_arguments(_command(commands, "rescore", "judge stored outputs again, of bfcl-eval or of a run"))
     _merge(commands)
@@ -178,8 +180,9 @@ def _merge(commands: _Commands) -> None:
 
 def _compare(commands: _Commands) -> None:
     parser = _command(commands, "compare", "say what changed between runs of the same rows, and how sure that is")
+    parser.add_argument("first", metavar="RUN", type=Path, help="run directory or JSON result to compare with")
     parser.add_argument(
-        "runs", metavar="RUN", type=Path, nargs="+", help="run directories or JSON results; the first is the yardstick"
+        "others", metavar="RUN", type=Path, nargs="+", help="those to compare; of several there is a table"
     )
     parser.add_argument(
         "--same-build",
@@ -196,10 +199,11 @@ def _compare(commands: _Commands) -> None:
         default=[],
         help="let this fact differ, such as request; may be repeated",
     )
-    parser.add_argument("--all", action="store_true", help="list every row that flipped")
-    parser.add_argument("--markdown", action="store_true", help="tables for a pull request")
+    parser.add_argument("--all", action="store_true", help="of two runs list every row that flipped")
     parser.add_argument("--wheel", type=Path, help=_WHEEL)
-    _json_option(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="tables for a pull request")
+    _json_option(form)
 
 
 def _gate(commands: _Commands) -> None:
@@ -214,24 +218,27 @@ def _gate(commands: _Commands) -> None:
         "--not-worse-than",
         type=Path,
         metavar="RUN",
-        help="fail when overall is shown to be worse than this run's (paired, one-sided, 95 %%)",
+        help="fail when overall is shown to be worse than this run's (row by row, one-sided, 95 %%): when difference"
+        " + 1.645 paired standard errors < 0",
     )
     parser.add_argument(
         "--margin",
         type=_decimal,
         metavar="POINTS",
-        help="pass only when shown to be at most so much worse; stricter than without it",
+        help="turn the burden of proof round: pass only when shown to be at most so much worse, that is when difference"
+        " - 1.645 paired standard errors >= -POINTS; without it the run that nothing is shown of passes",
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the checks as JUnit XML")
     parser.add_argument(
-        "--summary", metavar="FILE", help="append a Markdown table; auto: to the file GITHUB_STEP_SUMMARY names"
+        "--summary",
+        metavar="FILE",
+        help="append a Markdown table; auto: to the file GITHUB_STEP_SUMMARY names, if it names one",
     )
     writing = parser.add_argument_group("make a baseline of a run instead")
     writing.add_argument("--write-baseline", type=Path, metavar="FILE", help="TOML; noise from the standard errors")
     writing.add_argument("--name", help="the baseline's name")
     writing.add_argument("--for-model", action="store_true", help="for this model only")
     writing.add_argument("--force", action="store_true", help="write over an existing file")
-    parser.add_argument("--wheel", type=Path, help=_WHEEL)
     _json_option(parser)
 
 
@@ -240,6 +247,22 @@ def _decimal(text: str) -> Decimal:
         return Decimal(text)
     except InvalidOperation:
         raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+
+
+def _report(commands: _Commands) -> None:
+    parser = _command(commands, "report", "write one HTML file that shows a run, or several over each other")
+    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run directories or JSON results")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="file; - is standard output")
+    parser.add_argument("--format", choices=("html", "md", "text"), default="html", help="what to write")
+    parser.add_argument("--wheel", type=Path, help=_WHEEL)
+
+
+def _watch(commands: _Commands) -> None:
+    parser = _command(commands, "watch", "show provisional counts of a run that is going on, or of its shards")
+    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run directories, or a folder above them")
+    parser.add_argument("--seconds", type=float, default=5.0, help="between two looks")
+    parser.add_argument("--once", action="store_true", help="look once and return")
+    parser.add_argument("--wheel", type=Path, help=_WHEEL)
 
 
 def _small_commands(commands: _Commands) -> None:

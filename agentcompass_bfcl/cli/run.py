@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import sys
 from datetime import UTC, datetime
@@ -12,12 +13,14 @@ from pathlib import Path
 from agentcompass_bfcl.cli.run_plan import RunPlan, run_plan
 from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.compare import repeat_spread
+from agentcompass_bfcl.dataset import Dataset
 from agentcompass_bfcl.errors import RunFailedError
 from agentcompass_bfcl.host import HostRun, run_in_host
 from agentcompass_bfcl.report.comparison import render_spread
+from agentcompass_bfcl.report.comparison_document import spread_document
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.run_dir import read_result
-from agentcompass_bfcl.run_record import read_record
+from agentcompass_bfcl.run_record import RunRecord, read_record
 from agentcompass_bfcl.workers.processes import cores, run_processes
 from agentcompass_bfcl.workers.progress import watcher
 from agentcompass_bfcl.workers.sharded import run_sharded
@@ -26,18 +29,35 @@ _EXIT_NOTHING_SCORED = 1
 
 
 def run_command(namespace: argparse.Namespace) -> int:
-    """Run, then print the result. 0 only when the run finished and something could be scored."""
+    """Run, then print the result. 0 only when the run finished and something could be scored.
+
+    With ``--repeat`` a last paragraph says what changed with nothing changed; in JSON there is then one object,
+    ``{"schema_version", "results", "same_build"}``.
+    """
+    several = namespace.repeat > 1
     codes, folders = [], []
     for number in range(max(1, namespace.repeat)):
         plan = run_plan(namespace, datetime.now(UTC), os.environ, cores(), number)
-        code, run_dir = _run_and_report(plan, as_json=namespace.json)
+        code, run_dir = _run_and_report(plan, as_json=namespace.json, silent=several and namespace.json)
         codes.append(code)
         folders.append(run_dir)
-    if len(folders) > 1 and not any(codes):
-        records = [read_record(folder) for folder in folders]
-        spread = render_spread(repeat_spread(records, clusters(plan.dataset.by_id.values())))
-        print(spread, end="", file=sys.stderr if namespace.json else sys.stdout)
+    if several:
+        _report_repeats([read_record(folder) for folder in folders], plan.dataset, as_json=namespace.json)
     return max(codes)
+
+
+def _report_repeats(records: list[RunRecord], dataset: Dataset, *, as_json: bool) -> None:
+    scored = [record for record in records if record.document.counts.evaluated]
+    spread = repeat_spread(scored, clusters(dataset.by_id.values())) if len(scored) > 1 else None
+    if as_json:
+        document = {
+            "schema_version": 1,
+            "results": [record.document.model_dump(mode="json") for record in records],
+            "same_build": None if spread is None else spread_document(spread).model_dump(mode="json"),
+        }
+        print(json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False))
+    elif spread is not None:
+        print(f"\n{render_spread(spread)}", end="")
 
 
 def run_and_report(run: HostRun, *, as_json: bool) -> int:
@@ -47,11 +67,11 @@ def run_and_report(run: HostRun, *, as_json: bool) -> int:
     return _report(run_dir, failure, as_json=as_json)
 
 
-def _run_and_report(plan: RunPlan, *, as_json: bool) -> tuple[int, Path]:
+def _run_and_report(plan: RunPlan, *, as_json: bool, silent: bool) -> tuple[int, Path]:
     if len(plan.shards) == 1:
         with _host_output(as_json=as_json):
             run_dir, failure = _run(plan.whole)
-        return _report(run_dir, failure, as_json=as_json), run_dir
+        return _report(run_dir, failure, as_json=as_json, silent=silent), run_dir
     watch = None if plan.whole.progress == "none" else watcher(sys.stderr)
     if plan.on_ray:
         from agentcompass_bfcl.workers.ray_cluster import run_on_ray
@@ -74,16 +94,17 @@ def _run_and_report(plan: RunPlan, *, as_json: bool) -> tuple[int, Path]:
     for note in merged.notes:
         print(f"agentcompass-bfcl: {note}", file=sys.stderr)
     failure = RunFailedError("; ".join(troubles), out) if troubles else None
-    return _report(out, failure, as_json=as_json), out
+    return _report(out, failure, as_json=as_json, silent=silent), out
 
 
 def _host_output(*, as_json: bool) -> contextlib.AbstractContextManager[object]:
     return contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
 
 
-def _report(run_dir: Path, failure: RunFailedError | None, *, as_json: bool) -> int:
+def _report(run_dir: Path, failure: RunFailedError | None, *, as_json: bool, silent: bool = False) -> int:
     result = read_result(run_dir)
-    print(result.to_json() if as_json else render_text(result, run_dir), end="")
+    if not silent:
+        print(result.to_json() if as_json else render_text(result, run_dir), end="")
     if failure is not None:
         raise failure
     if not result.counts.evaluated:

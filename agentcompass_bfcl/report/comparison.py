@@ -1,146 +1,227 @@
-"""A comparison in words and tables, and as JSON for machines."""
+"""A comparison in words and tables, for a terminal or in Markdown."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Any
 
 from tabulate import tabulate
 
-from agentcompass_bfcl.compare import Change, Comparison, Flip, RepeatSpread
+from agentcompass_bfcl.compare import Change, Comparison, Finding, Largest, RepeatSpread
+from agentcompass_bfcl.paired_rows import PairedRow
+from agentcompass_bfcl.report.escaping import markdown_text, one_line
+from agentcompass_bfcl.run_record import RunRecord
 from agentcompass_bfcl.subsets import CATEGORIES
 
 SHOWN_FLIPS = 20
+NO_MCNEMAR = "McNemar's test takes one outcome a row, and there are several attempts"
 _NONE = "-"
-_HEADLINES = ("overall", "normalized", *CATEGORIES)
+_SCORES = ("overall", "normalized", *CATEGORIES)
+_SMALLEST_P = Fraction(1, 10_000)
 
 
-def render_comparison(comparison: Comparison, *, every_flip: bool = False, tablefmt: str = "simple") -> str:
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How things are written: the table format, text that others chose, and what lines of their own begin with."""
+
+    tables: str
+    text: Callable[[str], str]
+    line: str
+
+
+_TERMINAL = _Form("simple", one_line, "")
+_MARKDOWN = _Form("github", markdown_text, "- ")
+
+
+def render_comparison(comparison: Comparison, *, every_flip: bool = False, markdown: bool = False) -> str:
     """Write one comparison: scores with their paired errors, what may be concluded, and the rows that flipped."""
+    form = _MARKDOWN if markdown else _TERMINAL
     changes = comparison.changes
-    rows = [_change_cells(changes[name]) for name in _ordered(changes)]
+    names = [*(name for name in _SCORES if name in changes), *(name for name in changes if name not in _SCORES)]
     headers = ["score", "change", "std. error", "95 % interval", "clustered"]
-    scores = tabulate(
-        rows, headers=headers, tablefmt=tablefmt, colalign=("left", *["right"] * 4), disable_numparse=True
-    )
-    subsets = tabulate(
-        [[name, found.gained, found.lost, found.same] for name, found in comparison.subsets.items()],
-        headers=["subset", "gained", "lost", "same"],
-        tablefmt=tablefmt,
-    )
-    blocks = [_sides(comparison), scores, conclusion(comparison), _facts(comparison), subsets]
-    blocks += [
-        _flips(title, flips, every_flip=every_flip)
-        for title, flips in (("gained", comparison.gained), ("lost", comparison.lost))
-        if flips
+    scores = _table(form, headers, [_change_cells(changes[name]) for name in names])
+    subsets = [[name, found.gained, found.lost, found.same] for name, found in comparison.subsets.items()]
+    blocks = [
+        _sides(comparison, form),
+        scores,
+        conclusion(comparison),
+        _facts(comparison, form),
+        _table(form, ["subset", "gained", "lost", "same"], subsets),
+        *_flips("gained", comparison.gained, form, every_flip=every_flip),
+        *_flips("lost", comparison.lost, form, every_flip=every_flip),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def render_table(comparisons: Sequence[Comparison], *, tablefmt: str = "simple") -> str:
+def render_table(comparisons: Sequence[Comparison], *, markdown: bool = False) -> str:
     """Write several runs against the first, a line a run."""
-    names = [name for name in _HEADLINES if any(name in comparison.changes for comparison in comparisons)]
+    form = _MARKDOWN if markdown else _TERMINAL
+    names = [name for name in _SCORES if any(name in comparison.changes for comparison in comparisons)]
     rows = [
         [
-            str(comparison.second.source),
-            *(_cell(comparison.changes.get(name)) for name in names),
-            _NONE if comparison.p is None else f"{float(comparison.p):.3g}",
+            _source(comparison.second, form),
+            *(_short_cell(comparison.changes.get(name)) for name in names),
+            _p_text(comparison.p),
             f"+{len(comparison.gained)} -{len(comparison.lost)}",
         ]
         for comparison in comparisons
     ]
-    table = tabulate(rows, headers=["run", *names, "McNemar p", "flips"], tablefmt=tablefmt, disable_numparse=True)
-    first = comparisons[0].first
-    notes = [f"{comparison.second.source}: {note}" for comparison in comparisons for note in comparison.notes]
-    listed = "".join(f"\n{note}" for note in notes)
-    return f"changes against {first.source} in points, with paired standard errors\n\n{table}\n{listed}"
+    said = [
+        f"{_source(comparison.second, form)}: {line}"
+        for comparison in comparisons
+        for line in (_finding(comparison), *_remarks(comparison, form))
+    ]
+    blocks = [
+        f"changes against {_source(comparisons[0].first, form)} in points, with paired standard errors",
+        _table(form, ["run", *names, "McNemar p", "flips"], rows),
+        "\n".join(f"{form.line}{line}" for line in said),
+    ]
+    return "\n\n".join(blocks) + "\n"
 
 
 def conclusion(comparison: Comparison) -> str:
     """Say in two sentences what may be concluded of overall, and how large a difference would have been seen."""
     change = comparison.changes["overall"]
-    interval, points = change.interval, _points(change.difference)
-    if interval is None:
-        return "Nothing can be concluded: the standard error of the difference is undefined."
-    bars = f"95 % interval {_points(interval[0])} to {_points(interval[1])}"
-    tested = "" if comparison.p is None else f", McNemar p = {float(comparison.p):.2g}"
-    shown = interval[0] > 0 or interval[1] < 0
-    agreed = shown and (comparison.p is None or comparison.p < Fraction(1, 20))
-    if agreed:
-        word = "better" if change.difference > 0 else "worse"
-        first = f"The second run is {word} than the first on overall: {points} points ({bars}{tested})."
-    elif shown:
-        first = (
-            f"A difference on overall is doubtful: {points} points; interval and exact test disagree ({bars}{tested})."
-        )
+    if change.standard_error is None:
+        return _finding(comparison)
+    if change.detectable is None:
+        how = "Every row changed alike" if change.difference else "No row flipped"
+        least = f"{how}, so that these runs do not tell how large a difference would have been shown."
     else:
-        first = f"No difference on overall is shown: {points} points ({bars}{tested})."
-    least = change.detectable or 0.0
-    return f"{first}\nThese rows would have shown a difference of {least * 100:.2f} points with 80 % power."
+        least = f"These rows would have shown a difference of {change.detectable * 100:.2f} points with 80 % power."
+    return f"{_finding(comparison)}\n{least}"
 
 
-def render_spread(spread: RepeatSpread, tested: Sequence[Comparison] = ()) -> str:
-    """Say how much runs of one build differ, and whether other differences are within that."""
-    normalized = "" if spread.normalized is None else f", normalized by {float(spread.normalized) * 100:.2f}"
-    lines = [
-        f"With nothing changed, {spread.runs} runs of one build differ in up to"
-        f" {float(spread.changed_share) * 100:.2f} % of the rows,"
-        f" overall by up to {float(spread.overall) * 100:.2f} points{normalized}."
+def render_spread(spread: RepeatSpread, tested: Sequence[Comparison] = (), *, markdown: bool = False) -> str:
+    """Say how much runs of one build differ, and whether ``tested``, all against the first, are within that."""
+    form = _MARKDOWN if markdown else _TERMINAL
+    most = spread.between_any
+    normalized = "" if most.normalized is None else f", normalized by up to {_size(most.normalized)} points"
+    summary = (
+        f"With nothing changed, {spread.runs} runs of one build differ in up to {_size(most.changed_share)} % of the"
+        f" rows, overall by up to {_size(most.overall)} points{normalized}."
+    )
+    rows = [
+        [
+            f"{_source(pair.first, form)}, {_source(pair.second, form)}",
+            *_with_error(pair.changes["overall"]),
+            *_with_error(pair.changes.get("normalized")),
+            _size(pair.changed_share),
+        ]
+        for pair in spread.pairs
     ]
-    for comparison in tested:
-        difference = abs(comparison.changes["overall"].difference)
-        word = "within" if difference <= spread.overall else "beyond"
-        more = "more" if comparison.changed_share > spread.changed_share else "no more"
+    headers = ["two runs", "overall", "std. error", "normalized", "std. error", "rows changed %"]
+    lines = [
+        f"{_source(pair.first, form)}, {_source(pair.second, form)}: {line}"
+        for pair in spread.pairs
+        for line in (*_other_model(pair, form), *_remarks(pair, form))
+    ]
+    lines += [_against_repeats(comparison, spread.from_first, form) for comparison in tested]
+    blocks = [summary, _table(form, headers, rows), "\n".join(f"{form.line}{line}" for line in lines)]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _finding(comparison: Comparison) -> str:
+    change, finding = comparison.changes["overall"], comparison.finding
+    if change.interval is None:
+        return "Nothing can be concluded: the standard error of the difference on overall is undefined."
+    test = "" if comparison.p is None else f", McNemar p {_p_text(comparison.p, equals='= ')}"
+    bars = f"95 % interval {_points(change.interval[0])} to {_points(change.interval[1])}{test}"
+    if finding in (Finding.BETTER, Finding.WORSE):
+        size = _size(abs(change.difference))
+        return f"The second run is {finding} than the first on overall by {size} points ({bars})."
+    points = f"{_points(change.difference)} points"
+    if finding is Finding.DOUBTFUL:
+        return f"A difference on overall is doubtful: {points}, and interval and exact test disagree ({bars})."
+    return f"No difference on overall is shown: {points} ({bars})."
+
+
+def _against_repeats(comparison: Comparison, most: Largest, form: _Form) -> str:
+    parts = []
+    for name, limit in (("overall", most.overall), ("normalized", most.normalized)):
+        if limit is not None and name in comparison.changes:
+            size = abs(comparison.changes[name].difference)
+            word = "within" if size <= limit else "beyond"
+            parts.append(f"{name} differs from the first by {_size(size)} points, {word} that ({_size(limit)})")
+    more = "more than" if comparison.changed_share > most.changed_share else "no more than"
+    parts.append(f"{_size(comparison.changed_share)} % of the rows changed, {more} there ({_size(most.changed_share)})")
+    return f"{_source(comparison.second, form)}: {'; '.join(parts)}"
+
+
+def _other_model(pair: Comparison, form: _Form) -> list[str]:
+    one, other = (str(record.identity.get("model")) for record in (pair.first, pair.second))
+    return [] if one == other else [f"model: {form.text(one)}, then {form.text(other)}; is that one build?"]
+
+
+def _sides(comparison: Comparison, form: _Form) -> str:
+    lines = []
+    for name, record in (("first", comparison.first), ("second", comparison.second)):
+        metrics = record.document.metrics
+        scores = [metrics.get(key) for key in ("overall_accuracy", "normalized_single_turn_score")]
+        overall, normalized = (_NONE if score is None else f"{score:.2f}" for score in scores)
+        model = form.text(str(record.identity.get("model")))
         lines.append(
-            f"{comparison.second.source}: its difference on overall, {float(difference) * 100:.2f} points, is {word}"
-            f" that; {float(comparison.changed_share) * 100:.2f} % of its rows changed, {more} than there."
+            f"{form.line}{name:<7} {_source(record, form)}  {model}  overall {overall}, normalized {normalized}"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def comparison_json(comparisons: Sequence[Comparison], spread: RepeatSpread | None = None) -> str:
-    """Write comparisons canonically: percentage points, null where undefined, every flip."""
-    document: dict[str, Any] = {
-        "schema_version": 1,
-        "first": _side(comparisons[0], "first"),
-        "comparisons": [_comparison(comparison) for comparison in comparisons],
-    }
-    if spread is not None:
-        document["same_build"] = spread_json(spread)
-    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+def _facts(comparison: Comparison, form: _Form) -> str:
+    share = f"{comparison.changed_rows} of {comparison.rows + comparison.left_out}"
+    lines = [
+        f"{comparison.rows} rows compared: {len(comparison.gained)} gained, {len(comparison.lost)} lost",
+        f"{share} rows came out otherwise in any way ({_size(comparison.changed_share)} %)",
+        f"standard error of overall if the runs were of different rows: {_error(comparison.unpaired_variance)}",
+        *_remarks(comparison, form),
+    ]
+    return "\n".join(f"{form.line}{line}" for line in lines)
 
 
-def spread_json(spread: RepeatSpread) -> dict[str, Any]:
-    """Give the spread of repeated runs as JSON: shares in percent, differences in points."""
-    return {
-        "runs": spread.runs,
-        "changed_rows_percent": _number(spread.changed_share),
-        "overall_points": _number(spread.overall),
-        "normalized_points": _number(spread.normalized),
-        "pairs": [_comparison(pair) for pair in spread.pairs],
-    }
+def _remarks(comparison: Comparison, form: _Form) -> list[str]:
+    lines = [form.text(note) for note in comparison.notes]
+    if comparison.left_out:
+        count = comparison.left_out
+        lines.insert(
+            0, f"{count} {'row' if count == 1 else 'rows'} left out: no verdict in one of the runs, or in both"
+        )
+    if comparison.p is None:
+        lines.insert(0, f"no p: {NO_MCNEMAR}")
+    return lines
 
 
-def _ordered(changes: Any) -> list[str]:
-    return [*(name for name in _HEADLINES if name in changes), *(name for name in changes if name not in _HEADLINES)]
+def _flips(title: str, flips: Sequence[PairedRow], form: _Form, *, every_flip: bool) -> list[str]:
+    if not flips:
+        return []
+    shown = flips if every_flip else flips[:SHOWN_FLIPS]
+    indent = form.line or "  "
+    lines = [f"{indent}{form.text(row.id)}  {' '.join(row.before)} -> {' '.join(row.after)}" for row in shown]
+    if len(shown) < len(flips):
+        lines.append(f"{indent}and {len(flips) - len(shown)} more; --all lists them")
+    return [f"{title} ({len(flips)})\n" + ("\n" if form is _MARKDOWN else "") + "\n".join(lines)]
+
+
+def _table(form: _Form, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    alignment = ("left", *["right"] * (len(headers) - 1))
+    return tabulate(rows, headers=headers, tablefmt=form.tables, colalign=alignment, disable_numparse=True)
 
 
 def _change_cells(change: Change) -> list[str]:
     interval = _NONE if change.interval is None else " to ".join(_points(end) for end in change.interval)
-    return [
-        change.name,
-        _points(change.difference),
-        _error(change.variance),
-        interval,
-        _error(change.clustered_variance),
-    ]
+    return [change.name, *_with_error(change), interval, _error(change.clustered_variance)]
 
 
-def _cell(change: Change | None) -> str:
+def _with_error(change: Change | None) -> list[str]:
+    return [_NONE, _NONE] if change is None else [_points(change.difference), _error(change.variance)]
+
+
+def _short_cell(change: Change | None) -> str:
     return _NONE if change is None else f"{_points(change.difference)} ({_error(change.variance)})"
+
+
+def _source(record: RunRecord, form: _Form) -> str:
+    return form.text(str(record.source))
 
 
 def _points(value: Fraction | float) -> str:
@@ -148,100 +229,15 @@ def _points(value: Fraction | float) -> str:
     return f"{points:+.2f}" if round(points, 2) else "0.00"
 
 
+def _size(share: Fraction) -> str:
+    return f"{float(share) * 100:.2f}"
+
+
 def _error(variance: Fraction | None) -> str:
     return _NONE if variance is None else f"{sqrt(variance) * 100:.2f}"
 
 
-def _number(value: Fraction | float | None) -> float | None:
-    return None if value is None else round(float(value) * 100, 4)
-
-
-def _sides(comparison: Comparison) -> str:
-    lines = []
-    for name, record in (("first", comparison.first), ("second", comparison.second)):
-        score = record.document.metrics.get("overall_accuracy")
-        shown = _NONE if score is None else f"{score:.2f}"
-        lines.append(f"{name:<7} {record.source}  {record.identity.get('model')}  overall {shown}")
-    return "\n".join(lines)
-
-
-def _facts(comparison: Comparison) -> str:
-    changed = f"{comparison.changed_rows} of {comparison.rows + comparison.left_out}"
-    lines = [
-        f"rows       {comparison.rows} compared; {changed} came out otherwise"
-        f" ({float(comparison.changed_share) * 100:.2f} %),"
-        f" {len(comparison.gained)} gained, {len(comparison.lost)} lost"
-    ]
-    if comparison.left_out:
-        lines.append(f"left out   {comparison.left_out} rows without a verdict in either run")
-    if comparison.unpaired_variance is not None:
-        lines.append(f"unpaired   std. error of overall would be {_error(comparison.unpaired_variance)}")
-    if comparison.p is None:
-        lines.append("McNemar    not shown: it takes one outcome a row, and there are several attempts")
-    lines += [f"note       {note}" for note in comparison.notes]
-    return "\n".join(lines)
-
-
-def _flips(title: str, flips: Sequence[Flip], *, every_flip: bool) -> str:
-    shown = flips if every_flip else flips[:SHOWN_FLIPS]
-    more = "" if len(shown) == len(flips) else f"\n  and {len(flips) - len(shown)} more; --all lists them"
-    lines = "\n".join(f"  {flip.id}  {_outcomes(flip.before)} -> {_outcomes(flip.after)}" for flip in shown)
-    return f"{title} ({len(flips)})\n{lines}{more}"
-
-
-def _outcomes(outcomes: Sequence[str]) -> str:
-    return " ".join(str(outcome) for outcome in outcomes)
-
-
-def _side(comparison: Comparison, name: str) -> dict[str, Any]:
-    record = comparison.first if name == "first" else comparison.second
-    return {
-        "source": str(record.source),
-        "model": record.identity.get("model"),
-        "overall_accuracy": record.document.metrics.get("overall_accuracy"),
-        "normalized_single_turn_score": record.document.metrics.get("normalized_single_turn_score"),
-    }
-
-
-def _comparison(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "second": _side(comparison, "second"),
-        "changes": {name: _change(change) for name, change in comparison.changes.items()},
-        "mcnemar_p": None if comparison.p is None else float(comparison.p),
-        "unpaired_standard_error": None
-        if comparison.unpaired_variance is None
-        else round(sqrt(comparison.unpaired_variance) * 100, 4),
-        "rows": comparison.rows,
-        "left_out": comparison.left_out,
-        "changed_rows": comparison.changed_rows,
-        "gained": [_flip(flip) for flip in comparison.gained],
-        "lost": [_flip(flip) for flip in comparison.lost],
-        "subsets": {
-            name: {"gained": found.gained, "lost": found.lost, "same": found.same}
-            for name, found in comparison.subsets.items()
-        },
-        "conclusion": conclusion(comparison),
-        "notes": list(comparison.notes),
-    }
-
-
-def _change(change: Change) -> dict[str, Any]:
-    interval = change.interval
-    return {
-        "difference": _number(change.difference),
-        "standard_error": _number(change.standard_error),
-        "interval": None if interval is None else [_number(end) for end in interval],
-        "clustered_standard_error": None
-        if change.clustered_variance is None
-        else round(sqrt(change.clustered_variance) * 100, 4),
-        "detectable_difference": _number(change.detectable),
-    }
-
-
-def _flip(flip: Flip) -> dict[str, Any]:
-    return {
-        "id": flip.id,
-        "subset": flip.subset,
-        "before": [str(outcome) for outcome in flip.before],
-        "after": [str(outcome) for outcome in flip.after],
-    }
+def _p_text(p: Fraction | None, equals: str = "") -> str:
+    if p is None:
+        return _NONE
+    return f"{equals}{float(p):.2g}" if p >= _SMALLEST_P else "< 0.0001"

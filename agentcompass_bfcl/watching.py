@@ -1,0 +1,134 @@
+"""A run while it goes on: provisional counts from the files as they grow, and what looks wrong early."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentcompass_bfcl.attempt import AttemptRecord, read_attempt_record
+from agentcompass_bfcl.dataset import Dataset
+from agentcompass_bfcl.errors import RunDirError
+from agentcompass_bfcl.run_dir import read_json_object
+from agentcompass_bfcl.run_request import RunRequest, read_request
+from agentcompass_bfcl.subsets import SUBSET_BY_NAME, Rule, subset_named
+from agentcompass_bfcl.tally import Outcome, Tally, attempt_outcome, union
+from agentcompass_bfcl.task import Mode
+
+FIRST_ROWS = 20
+"""So many rows without a hit, or without a call, are no accident."""
+
+_LATEST = 50
+_RISEN = 2
+_MANY_ERRORS = 0.1
+_MANY_TRUNCATED = 0.1
+_FINISHED = ("normal", "error", "fatal")
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """One attempt that is over, and when its file was written."""
+
+    subset: str
+    outcome: Outcome
+    record: AttemptRecord | None
+    written: float
+
+
+@dataclass(slots=True)
+class Watched:
+    """One run directory, and what was read of it so far; nothing is ever written there, and no file is held open."""
+
+    run_dir: Path
+    request: RunRequest
+    expected: Mapping[str, int]
+    finished: dict[tuple[str, ...], Finished] = field(default_factory=dict)
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether the run has its result."""
+        return (self.run_dir / "metrics.json").is_file()
+
+    def look(self) -> None:
+        """Read what was finished since the last time; a file that is not whole yet is left for the next."""
+        for kind in _FINISHED:
+            for path in (self.run_dir / "details" / kind).glob("*/attempt-*/result.json"):
+                # Without the kind: the host moves a task to another folder when a later attempt fails.
+                attempt = path.relative_to(self.run_dir).parts[2:]
+                found = None if attempt in self.finished else _finished(path)
+                if found is not None:
+                    self.finished[attempt] = found
+
+
+def open_watched(run_dir: Path, dataset: Dataset) -> Watched:
+    """Begin to watch a run directory. Raises ``RunDirError`` as long as it does not say what it is a run of."""
+    request = read_request(run_dir)
+    expected: dict[str, int] = {}
+    for entry in request.expected(dataset):
+        expected[entry.subset] = expected.get(entry.subset, 0) + request.k
+    return Watched(run_dir, request, expected)
+
+
+def tallies(watched: Sequence[Watched]) -> dict[str, Tally]:
+    """Count what is finished in all of them together, by subset."""
+    one = {Outcome.HIT: Tally(1, 1), Outcome.MISS: Tally(0, 1), Outcome.ERROR: Tally(errors=1)}
+    return union(*({found.subset: one[found.outcome]} for run in watched for found in run.finished.values()))
+
+
+def totals(watched: Sequence[Watched]) -> dict[str, int]:
+    """Count what there is to finish, by subset."""
+    summed: dict[str, int] = {}
+    for run in watched:
+        for subset, count in run.expected.items():
+            summed[subset] = summed.get(subset, 0) + count
+    return dict(sorted(summed.items()))
+
+
+def warnings(watched: Sequence[Watched]) -> list[str]:
+    """Say what looks wrong so far, in the order of how much it spoils."""
+    finished = sorted((found for run in watched for found in run.finished.values()), key=lambda found: found.written)
+    said = [_no_call(finished)] if all(run.request.settings.mode is Mode.FC for run in watched) else []
+    said += [_rising_errors(finished), _truncated(finished)]
+    said += [
+        f"{subset}: no hit in {tally.n} rows"
+        for subset, tally in tallies(watched).items()
+        if tally.n >= FIRST_ROWS and not tally.hits
+    ]
+    return [text for text in said if text]
+
+
+def _no_call(finished: Sequence[Finished]) -> str:
+    asked = [found.record for found in finished if found.record and subset_named(found.subset).rule is Rule.AST]
+    first = asked[:FIRST_ROWS]
+    if len(first) < FIRST_ROWS or any(isinstance(record.output, list) and record.output for record in first):
+        return ""
+    return f"no tool call in the first {FIRST_ROWS} replies that were asked for one: does the server parse tool calls?"
+
+
+def _rising_errors(finished: Sequence[Finished]) -> str:
+    if len(finished) < 2 * _LATEST:
+        return ""
+    earlier, latest = finished[:-_LATEST], finished[-_LATEST:]
+    before, now = (sum(found.outcome is Outcome.ERROR for found in part) for part in (earlier, latest))
+    if now / _LATEST < _MANY_ERRORS or now / _LATEST < _RISEN * before / len(earlier):
+        return ""
+    return f"errors are rising: {now} of the last {_LATEST} rows, {before} of the {len(earlier)} before"
+
+
+def _truncated(finished: Sequence[Finished]) -> str:
+    replies = [found.record for found in finished if found.record]
+    cut = sum(record.truncated for record in replies)
+    if len(replies) < FIRST_ROWS or cut / len(replies) < _MANY_TRUNCATED:
+        return ""
+    return f"{cut} of {len(replies)} replies cut off at the token limit: is max_tokens too small?"
+
+
+def _finished(path: Path) -> Finished | None:
+    try:
+        payload, task = read_json_object(path), read_json_object(path.parent.parent / "task.json")
+        subset = str(task.get("category"))
+        if subset not in SUBSET_BY_NAME:
+            return None
+        return Finished(subset, attempt_outcome(payload), read_attempt_record(payload), path.stat().st_mtime)
+    except (RunDirError, OSError):  # not whole yet, or just moved
+        return None
