@@ -9,6 +9,7 @@ from agentcompass_bfcl.aggregate import OnError, aggregate
 from agentcompass_bfcl.errors import ResultError
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.rows import tally_rows
+from agentcompass_bfcl.tally import Tally
 
 
 def verify(document: ResultDocument) -> None:
@@ -39,12 +40,12 @@ def verify(document: ResultDocument) -> None:
         ("details.categories", shown.categories, dict(scores.category_scores)),
         (
             "details.subsets",
-            {name: subset.accuracy for name, subset in shown.subsets.items()},
-            {name: scores.subset_scores.get(name) for name in tallies},
+            {name: (found.hits, found.n, found.errors, found.accuracy) for name, found in shown.subsets.items()},
+            {name: (*_counts(tally), scores.subset_scores.get(name)) for name, tally in tallies.items()},
         ),
     ]
     if not evaluated:  # then there are no scores, which the failing policy would call 0
-        nothing: list[Any] = [None, None, {}, dict.fromkeys(tallies)]
+        nothing: list[Any] = [None, None, {}, {name: (*_counts(tally), None) for name, tally in tallies.items()}]
         expected = [(place, got, none) for (place, got, _), none in zip(expected, nothing, strict=True)]
     expected += [
         ("metrics.samples", document.metrics.get("samples"), evaluated + errors),
@@ -57,6 +58,10 @@ def verify(document: ResultDocument) -> None:
     for place, got, value in expected:
         if got != value:
             raise ResultError(f"{place} is {got}, and the rows give {value}; was it edited?")
+
+
+def _counts(tally: Tally) -> tuple[int, int, int]:
+    return tally.hits, tally.n, tally.errors
 
 
 def counts_once(document: ResultDocument) -> bool:
