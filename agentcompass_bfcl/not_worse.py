@@ -12,20 +12,18 @@ than the loss lets a run pass that is shown to be worse, though not by more than
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from math import sqrt
 
 from agentcompass_bfcl.aggregate import OVERALL, OnError
 from agentcompass_bfcl.baseline import ONE_SIDED_95
+from agentcompass_bfcl.errors import CompareError
 from agentcompass_bfcl.gate import Check, Status, not_ready
 from agentcompass_bfcl.identity import QUESTION_KEYS, differences
-from agentcompass_bfcl.rows import Row
+from agentcompass_bfcl.paired_rows import difference_strata, pair_rows
 from agentcompass_bfcl.run_record import RunRecord
-from agentcompass_bfcl.tally import Outcome
-from agentcompass_bfcl.uncertainty import group, node_mean, node_variance
-from agentcompass_bfcl.verification import counts_once
+from agentcompass_bfcl.uncertainty import node_mean, node_variance
 
 NOT_WORSE = "not worse"
 _LONGEST_VALUE = 160
@@ -41,7 +39,11 @@ def not_worse(record: RunRecord, other: RunRecord, margin: Decimal | None) -> Ch
     obstacle = _obstacle(record, other)
     if obstacle is not None:
         return Check(NOT_WORSE, Status.NOT_JUDGED, obstacle)
-    strata = group(_differences(record, other))
+    try:
+        rows = pair_rows(other, record)
+    except CompareError as error:
+        return Check(NOT_WORSE, Status.NOT_JUDGED, str(error))
+    strata = difference_strata(rows, OnError(str(record.identity["on_error"])))
     difference, variance = node_mean(OVERALL, strata), node_variance(OVERALL, strata)
     if difference is None:
         return Check(NOT_WORSE, Status.NOT_JUDGED, f"no row has a verdict here and in {other.source}")
@@ -74,26 +76,4 @@ def _obstacle(record: RunRecord, other: RunRecord) -> str | None:
     for key, pair in differences(record.identity, other.identity, QUESTION_KEYS).items():
         here, there = (str(value)[:_LONGEST_VALUE] for value in pair)
         return f"not the same question: {key} is {here} here and {there} in {other.source}"
-    mine, theirs = _counted_rows(record), _counted_rows(other)
-    if alone := sorted(mine.keys() ^ theirs.keys()):
-        return f"{len(alone)} rows are in one of the runs only, such as {alone[0]}; the other is {other.source}"
-    uneven = [name for name, row in mine.items() if len(row.outcomes) != len(theirs[name].outcomes)]
-    if uneven:
-        return f"{uneven[0]} was tried {len(mine[uneven[0]].outcomes)} times here, and not so in {other.source}"
     return None
-
-
-def _counted_rows(record: RunRecord) -> dict[str, Row]:
-    once = counts_once(record.document)
-    rows = record.document.rows()
-    return {row.id: Row(row.id, row.subset, (row.best,) if once else row.outcomes) for row in rows}
-
-
-def _differences(record: RunRecord, other: RunRecord) -> Iterator[tuple[str, str, int]]:
-    """Give each attempt's difference, its row as the cluster; under ``exclude`` only of those with two verdicts."""
-    theirs = _counted_rows(other)
-    excludes = record.identity.get("on_error") == OnError.EXCLUDE
-    for row in _counted_rows(record).values():
-        for mine, their in zip(row.outcomes, theirs[row.id].outcomes, strict=True):
-            if not (excludes and Outcome.ERROR in (mine, their)):
-                yield row.subset, row.id, int(mine is Outcome.HIT) - int(their is Outcome.HIT)

@@ -423,7 +423,7 @@ ONE_ROW = DrawSpec(subsets=("multiple",), limit=1)
         (
             lambda d: record(d),
             lambda d: record(d, lambda e: two_in_three(e) * 2, attempts={"k": 1, "strategy": "avg"}),
-            "was tried 1 times here",
+            "attempts are compared one by one",
         ),
         (
             lambda d: record(d),
