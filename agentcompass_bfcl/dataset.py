@@ -134,17 +134,19 @@ def _cut(line: str) -> dict[str, str] | None:
 
     Inside a JSON string a quotation mark comes with a backslash, so a mark that is there once is the key.
     """
-    if not (line.startswith('{"id": "') and line.endswith("}")):
+    if not (line.startswith(_BEGIN) and line.endswith("}")):
         return None
-    for keys in _KEYS:
-        places = [line.find(f', "{key}": ') for key in keys[1:]]
-        once = all(line.count(f', "{key}": ') == 1 for key in keys[1:])
-        if once and places == sorted(places):
-            starts = [
-                len('{"id": '),
-                *(place + len(f', "{key}": ') for key, place in zip(keys[1:], places, strict=True)),
-            ]
-            return {key: line[start:end] for key, start, end in zip(keys, starts, [*places, -1], strict=True)}
+    for keys, marks in _SHAPES:
+        pieces, start = [], len(_BEGIN) - 1
+        for mark in marks:
+            place = line.find(mark, start)
+            if place < 0 or line.find(mark, place + 1) >= 0:
+                break
+            pieces.append(line[start:place])
+            start = place + len(mark)
+        else:
+            if pieces[0].count('"') == 2:  # the id alone, and no other key before the first mark
+                return dict(zip(keys, (*pieces, line[start:-1]), strict=True))
     return None
 
 
@@ -170,7 +172,11 @@ def _after(line: str, place: int, mark: str) -> int:
     return found.end()
 
 
-_KEYS = (("id", "question", "function"), ("id", "ground_truth"))
+_BEGIN = '{"id": "'
+_SHAPES = tuple(
+    (keys, tuple(f', "{key}": ' for key in keys[1:]))
+    for keys in (("id", "question", "function"), ("id", "ground_truth"))
+)
 _SCANNER = json.JSONDecoder()
 _BLANKS = re.compile(r"\s*")
 _MARKS = {mark: re.compile(rf"\s*{re.escape(mark)}\s*") for mark in "{:,"}

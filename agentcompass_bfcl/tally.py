@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -47,9 +48,6 @@ class Outcome(StrEnum):
     ERROR = "error"
 
 
-_OUTCOME_TALLY = {Outcome.HIT: Tally(1, 1), Outcome.MISS: Tally(0, 1), Outcome.ERROR: Tally(errors=1)}
-
-
 def union(*parts: Mapping[str, Tally]) -> dict[str, Tally]:
     """Add up tallies by subset, sorted by name. That the parts hold different rows is the caller's to know."""
     summed: dict[str, Tally] = {}
@@ -61,10 +59,15 @@ def union(*parts: Mapping[str, Tally]) -> dict[str, Tally]:
 
 def count(outcomes: Iterable[tuple[str, Outcome]]) -> dict[str, Tally]:
     """Count ``(subset, outcome)`` pairs, sorted by subset."""
-    summed: dict[str, Tally] = {}
-    for subset, outcome in outcomes:
-        summed[subset] = summed.get(subset, Tally()) + _OUTCOME_TALLY[outcome]
-    return dict(sorted(summed.items()))
+    counts = Counter(outcomes)
+    return {
+        subset: Tally(
+            hits=counts[subset, Outcome.HIT],
+            n=counts[subset, Outcome.HIT] + counts[subset, Outcome.MISS],
+            errors=counts[subset, Outcome.ERROR],
+        )
+        for subset in sorted({subset for subset, _ in counts})
+    }
 
 
 def tallies_to_metrics(tallies: Mapping[str, Tally]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from agentcompass_bfcl.errors import RunDirError
 from agentcompass_bfcl.run_dir import read_json_object
 from agentcompass_bfcl.run_request import RunRequest, read_request
 from agentcompass_bfcl.subsets import SUBSET_BY_NAME, Rule, subset_named
-from agentcompass_bfcl.tally import Outcome, Tally, attempt_outcome, union
+from agentcompass_bfcl.tally import Outcome, Tally, attempt_outcome, count
 from agentcompass_bfcl.task import Mode
 
 FIRST_ROWS = 20
@@ -71,16 +71,15 @@ def open_watched(run_dir: Path, dataset: Dataset) -> Watched:
 
 def tallies(watched: Sequence[Watched]) -> dict[str, Tally]:
     """Count what is finished in all of them together, by subset."""
-    one = {Outcome.HIT: Tally(1, 1), Outcome.MISS: Tally(0, 1), Outcome.ERROR: Tally(errors=1)}
-    return union(*({found.subset: one[found.outcome]} for run in watched for found in run.finished.values()))
+    return count((found.subset, found.outcome) for run in watched for found in run.finished.values())
 
 
 def totals(watched: Sequence[Watched]) -> dict[str, int]:
     """Count what there is to finish, by subset."""
     summed: dict[str, int] = {}
     for run in watched:
-        for subset, count in run.expected.items():
-            summed[subset] = summed.get(subset, 0) + count
+        for subset, expected in run.expected.items():
+            summed[subset] = summed.get(subset, 0) + expected
     return dict(sorted(summed.items()))
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from junitparser import JUnitXml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
@@ -140,3 +142,30 @@ def test_the_command_writes_each_form_of_a_run_and_of_a_result(
         texts.append(out.read_bytes())
         assert capsys.readouterr().out.encode() == texts[-1]
     assert texts[0] != texts[1]
+
+
+# Schemas of what is written for machines.
+
+SCHEMAS = Path(__file__).parents[1] / "docs" / "schemas"
+
+
+@pytest.mark.parametrize("name", ["result", "comparison", "decision"])
+def test_the_published_schema_is_the_one_of_the_code(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", name]) == 0
+    assert capsys.readouterr().out == (SCHEMAS / f"{name}.json").read_text()
+
+
+def test_what_the_commands_write_is_what_the_schemas_say(
+    lean: Finished, found: RunRecord, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, result = str(lean.run_dir), str(written(found, tmp_path / "result.json"))
+    for name, command in (
+        ("result", ["export", run, "--to", "json", "--out", "-"]),
+        ("result", ["rescore", run, "--json"]),
+        ("comparison", ["compare", run, run, "--json"]),
+        ("decision", ["gate", result, "--not-worse-than", result, "--json"]),
+    ):
+        assert main(command) == 0
+        schema = json.loads((SCHEMAS / f"{name}.json").read_text())
+        Draft202012Validator.check_schema(schema)
+        Draft202012Validator(schema).validate(json.loads(capsys.readouterr().out))

@@ -270,6 +270,8 @@ def _small_commands(commands: _Commands) -> None:
     parser.add_argument("--wheel", type=Path, help=_WHEEL)
     parser.add_argument("--force", action="store_true", help="fetch again, over a damaged file in the cache")
     _json_option(parser)
+    parser = _command(commands, "schema", "print the JSON Schema of what the commands write for machines")
+    parser.add_argument("document", choices=("result", "comparison", "decision"), help="of run, compare or gate --json")
     _command(commands, "doctor", "check this installation, and say what to mend")
     _command(commands, "recipe-dir", "print the folder for `agentcompass run --recipe-dir`")
     commands.add_parser("agentcompass", help="the host's own command line, with bfcl registered", add_help=False)
