@@ -22,8 +22,8 @@ from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.run_dir import read_result
 from agentcompass_bfcl.run_record import RunRecord, read_record
 from agentcompass_bfcl.workers.processes import cores, run_processes
-from agentcompass_bfcl.workers.progress import watcher
-from agentcompass_bfcl.workers.sharded import run_sharded
+from agentcompass_bfcl.workers.progress import Progress
+from agentcompass_bfcl.workers.sharded import Execute, run_sharded
 
 _EXIT_NOTHING_SCORED = 1
 
@@ -72,29 +72,23 @@ def _run_and_report(plan: RunPlan, *, as_json: bool, silent: bool) -> tuple[int,
         with _host_output(as_json=as_json):
             run_dir, failure = _run(plan.whole)
         return _report(run_dir, failure, as_json=as_json, silent=silent), run_dir
-    watch = None if plan.whole.progress == "none" else watcher(sys.stderr)
+    merged, out, failed = run_sharded(
+        plan.shards, _executor(plan), plan.dataset, out_name=plan.whole.run_name, facts=plan.facts
+    )
+    for note in merged.notes:
+        print(f"agentcompass-bfcl: {note}", file=sys.stderr)
+    failure = RunFailedError(f"the host ended shard {', '.join(failed)} as failed", out) if failed else None
+    return _report(out, failure, as_json=as_json, silent=silent), out
+
+
+def _executor(plan: RunPlan) -> Execute:
+    asked = plan.whole.progress
+    progress = Progress(sys.stderr, shown=asked != "none", plain=asked == "plain")
     if plan.on_ray:
         from agentcompass_bfcl.workers.ray_cluster import run_on_ray
 
-        merged, out, troubles = run_sharded(
-            plan.shards,
-            lambda runs: run_on_ray(runs, plan.ray_address),
-            plan.dataset,
-            out_name=plan.whole.run_name,
-            facts=plan.facts,
-        )
-    else:
-        merged, out, troubles = run_sharded(
-            plan.shards,
-            lambda runs: run_processes(runs, at_once=plan.at_once, watch=watch),
-            plan.dataset,
-            out_name=plan.whole.run_name,
-            facts=plan.facts,
-        )
-    for note in merged.notes:
-        print(f"agentcompass-bfcl: {note}", file=sys.stderr)
-    failure = RunFailedError("; ".join(troubles), out) if troubles else None
-    return _report(out, failure, as_json=as_json, silent=silent), out
+        return lambda runs: run_on_ray(runs, plan.ray_address, at_once=plan.at_once, progress=progress)
+    return lambda runs: run_processes(runs, at_once=plan.at_once, progress=progress)
 
 
 def _host_output(*, as_json: bool) -> contextlib.AbstractContextManager[object]:

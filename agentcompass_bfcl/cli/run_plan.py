@@ -22,7 +22,7 @@ from agentcompass_bfcl.settings import RunSettings, parse_base_url, parse_settin
 from agentcompass_bfcl.shard import shard_plan
 from agentcompass_bfcl.sources import open_pinned
 from agentcompass_bfcl.task import Mode
-from agentcompass_bfcl.workers.plan import ShardRun, automatic_shards, split
+from agentcompass_bfcl.workers.plan import ShardRun, automatic_shards, most_at_once, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,10 @@ def run_plan(
         raise ConfigError(
             f"{len(base_urls)} --base-url for {len(takes)} shards; --shards says how many there are to be"
         )
+    on_ray = _on_ray(namespace, len(takes))
     whole = _whole_run(namespace, now, environ, settings, dataset, base_urls, params, number)
-    on_ray = namespace.executor == "ray"
-    at_once = len(takes) if on_ray else min(len(takes), cores)
+    # A cluster has as many cores as it has, and grows; its tasks wait for theirs.
+    at_once = most_at_once(len(takes), len(takes) if on_ray else cores, namespace.concurrency)
     known = [without_credentials(url) for url in dict.fromkeys(base_urls)]
     return RunPlan(
         whole=whole,
@@ -78,6 +79,15 @@ def run_plan(
 def _base_urls(namespace: argparse.Namespace, environ: Mapping[str, str]) -> list[str]:
     # The library would take the variable in silence.
     return [parse_base_url(url) for url in namespace.base_url or [environ.get("OPENAI_BASE_URL", "")]]
+
+
+def _on_ray(namespace: argparse.Namespace, shards: int) -> bool:
+    on_ray = bool(namespace.executor == "ray")
+    if on_ray and shards == 1:
+        raise ConfigError("--executor ray runs several shards, and this run is one; give --shards 2 or more")
+    if namespace.ray_address and not on_ray:
+        raise ConfigError("--ray-address is for --executor ray")
+    return on_ray
 
 
 def _takes(namespace: argparse.Namespace, settings: RunSettings, dataset: Dataset) -> list[int]:

@@ -29,13 +29,21 @@ class ShardRun:
         """Give the folder that holds this shard's runs, whenever they were made."""
         return self.run.results_dir / self.run.run_name
 
+    @property
+    def log(self) -> Path:
+        """Name the file that holds what this run's worker says, beside its run directory."""
+        return self.folder / f"{self.run.run_id}.worker.log"
+
     def run_dir(self) -> Path | None:
         """Give this run's own directory; None while there is none."""
         return next(iter(sorted(self.folder.glob(f"*/{self.run.run_id}"))), None)
 
     def newest(self) -> Path | None:
-        """Give the newest run directory of this shard; the host names them by time."""
-        found = (path.parent for path in self.folder.glob("*/*/run_info.json"))
+        """Give the newest run directory of this shard and harness; the host names them by time.
+
+        The run's name does not say the harness, and rows of one are none of another.
+        """
+        found = (path.parent for path in self.folder.glob(f"*_bfcl_{self.run.harness}/*/run_info.json"))
         return max(found, key=lambda path: path.name, default=None)
 
     def complete(self) -> Path | None:
@@ -55,13 +63,20 @@ def automatic_shards(rows: int) -> int:
     return max(1, -(-rows // ROWS_A_SHARD))
 
 
+def most_at_once(shards: int, cores: int, concurrency: int) -> int:
+    """Count the shards that may run at a time: each sends one request at least, and together no more than asked for."""
+    return max(1, min(shards, cores, concurrency))
+
+
 def split(whole: HostRun, takes: Sequence[int], base_urls: Sequence[str], at_once: int) -> tuple[ShardRun, ...]:
     """Split a run into one for each of ``takes``, the numbers of rows; shard i is sent to address i modulo their count.
 
-    Of the whole run's concurrency each gets its part of those that run at once, and one request at least.
+    The whole run's concurrency is divided among ``at_once``, as ``most_at_once`` counts them. What is left over goes to
+    the first where all run at once; otherwise nobody knows which will run together, and it goes to none.
     """
     count = len(takes)
-    concurrency = max(1, whole.concurrency // max(1, min(count, at_once)))
+    part, left_over = divmod(whole.concurrency, at_once)
+    extra = left_over if at_once == count else 0
     return tuple(
         ShardRun(
             Shard(index, count),
@@ -69,7 +84,7 @@ def split(whole: HostRun, takes: Sequence[int], base_urls: Sequence[str], at_onc
                 whole,
                 base_url=base_urls[index % len(base_urls)],
                 benchmark_params={**whole.benchmark_params, "shard": f"{index}/{count}"},
-                concurrency=concurrency,
+                concurrency=part + (index < extra),
                 run_name=f"{whole.run_name}-shard{index}of{count}",
                 progress="none",
             ),

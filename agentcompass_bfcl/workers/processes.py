@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from agentcompass_bfcl.errors import EndpointError
+from agentcompass_bfcl.errors import EndpointError, WorkerError
+from agentcompass_bfcl.host import HostRun
 from agentcompass_bfcl.workers.plan import ShardRun
+from agentcompass_bfcl.workers.progress import Progress
 from agentcompass_bfcl.workers.shard_process import (
     EXIT_DONE,
     EXIT_RUN_FAILED,
@@ -43,19 +45,17 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_processes(
-    runs: Sequence[ShardRun], *, at_once: int, watch: Callable[[Sequence[ShardRun]], None] | None = None
-) -> list[Ended]:
+def run_processes(runs: Sequence[ShardRun], *, at_once: int, progress: Progress) -> list[Ended]:
     """Run shards in processes and return how each ended, in their order.
 
-    ``watch`` is called now and then with the shards that have begun. A worker that dies lets the others finish. Raises
-    ``EndpointError``, once, when an endpoint serves no sample at all. No worker is left when this returns or raises,
-    also after Ctrl-C and SIGTERM; after SIGKILL the workers notice and end themselves.
+    A worker that dies is named at once, and lets the others finish. Raises ``EndpointError``, once, when an endpoint
+    serves no sample at all, and ``WorkerError`` when no worker can be started. No worker is left when this returns or
+    raises, also after Ctrl-C and SIGTERM; after SIGKILL the workers notice and end themselves.
     """
     waiting = list(runs)
     running: dict[int, _Worker] = {}
     ended: dict[int, Ended] = {}
-    with _sigterm_raises():
+    with sigterm_raises():
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
@@ -65,9 +65,11 @@ def run_processes(
                 for index, worker in list(running.items()):
                     if worker.is_over():
                         ended[index] = running.pop(index).ended()
-                if watch is not None:
-                    watch([worker.shard_run for worker in running.values()] + [end.shard_run for end in ended.values()])
+                        if ended[index].trouble:
+                            progress.say(ended[index].trouble)
+                progress.update(runs)
         finally:
+            progress.finish(runs)
             _stop(list(running.values()))
     return [ended[shard_run.shard.index] for shard_run in runs]
 
@@ -77,20 +79,8 @@ class _Worker:
 
     def __init__(self, shard_run: ShardRun) -> None:
         self.shard_run = shard_run
-        self.log = shard_run.folder / f"{shard_run.run.run_id}.worker.log"
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(
-                command(sys.path),
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches the driver, which stops its workers in order
-            )
-        if self._process.stdin is not None:
-            with contextlib.suppress(OSError):  # it died at once, and its log says why
-                self._process.stdin.write(run_line(shard_run.run))
-                self._process.stdin.flush()
+        self.log = shard_run.log
+        self._process = start_worker(shard_run.run, self.log)
 
     def is_over(self) -> bool:
         return self._process.poll() is not None
@@ -117,10 +107,34 @@ class _Worker:
         words = last_line(self.log)
         if code == EXIT_UNUSABLE_ENDPOINT:
             raise EndpointError(words)
-        how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-        said = f"{how}; {words}" if words else how
-        trouble = f"shard {self.shard_run.shard}: {said} (log: {self.log})"
-        return Ended(self.shard_run, code == EXIT_RUN_FAILED, trouble)
+        return Ended(self.shard_run, code == EXIT_RUN_FAILED, trouble(self.shard_run, code, words))
+
+
+def start_worker(run: HostRun, log: Path) -> subprocess.Popen[bytes]:
+    """Start a worker process that says what it says into ``log``, and hand it the run.
+
+    It lives as long as the pipe to its standard input, and leads a group of its own: Ctrl-C reaches the driver, which
+    stops its workers in order. Raises ``WorkerError`` when there can be no log or no process.
+    """
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as said:
+            process = subprocess.Popen(
+                command(sys.path), stdin=subprocess.PIPE, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
+            )
+    except OSError as error:
+        raise WorkerError(f"no worker can be started: {error.strerror} ({error.filename or sys.executable})") from None
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):  # it died at once, and its log says why
+            process.stdin.write(run_line(run))
+            process.stdin.flush()
+    return process
+
+
+def trouble(shard_run: ShardRun, code: int, words: str) -> str:
+    """Say how a worker ended that did not end well: which shard's, how, its last words, and where to read on."""
+    how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+    return f"shard {shard_run.shard}: {how}{words and f'; {words}'} (log: {shard_run.log})"
 
 
 def last_line(log: Path) -> str:
@@ -143,7 +157,7 @@ def _stop(workers: Sequence[_Worker]) -> None:
 
 
 @contextlib.contextmanager
-def _sigterm_raises() -> Iterator[None]:
+def sigterm_raises() -> Iterator[None]:
     """Let SIGTERM end the driver as Ctrl-C does, with its workers stopped."""
 
     def end(number: int, _frame: FrameType | None) -> None:

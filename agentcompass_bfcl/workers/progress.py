@@ -1,8 +1,9 @@
-"""How far the shards are, read from their directories as they grow."""
+"""How far the shards are, read from their directories as they grow, and what there is to say about them meanwhile."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from agentcompass_bfcl.workers.plan import ShardRun
 
 _FINISHED = ("normal", "error", "fatal")
 _SECONDS_APART = 5.0
+_SECONDS_IN_PLACE = 1.0
+_CLEAR = "\r\x1b[K"
 
 
 def rows_done(run_dir: Path | None) -> int:
@@ -20,27 +23,62 @@ def rows_done(run_dir: Path | None) -> int:
 
 
 def progress_line(runs: Sequence[ShardRun]) -> str:
-    """Write one line for all shards that have begun: ``shard 0/2: 120 of 498, shard 1/2: 118 of 497``."""
-    ordered = sorted(runs, key=lambda run: run.shard.index)
-    return ", ".join(f"shard {run.shard}: {rows_done(run.run_dir())} of {run.rows}" for run in ordered)
+    """Write one line for all shards: ``238 of 995 rows; shard 0/2: 120 of 498, shard 1/2: 118 of 497``."""
+    done = [(run, rows_done(run.run_dir())) for run in sorted(runs, key=lambda run: run.shard.index)]
+    together = f"{sum(rows for _, rows in done)} of {sum(run.rows for run in runs)} rows"
+    return f"{together}; {', '.join(f'shard {run.shard}: {rows} of {run.rows}' for run, rows in done)}"
 
 
-def watcher(stream: TextIO, clock: Callable[[], float] = time.monotonic) -> Callable[[Sequence[ShardRun]], None]:
-    """Make a function that writes the line when it changed: in place on a terminal, else every five seconds."""
-    last_line, last_time = "", clock() - _SECONDS_APART
-    in_place = stream.isatty()
+class Progress:
+    """Writes to a stream how far the shards are: in place on a terminal, else a line every five seconds.
 
-    def watch(runs: Sequence[ShardRun]) -> None:
-        nonlocal last_line, last_time
-        if clock() - last_time < (1.0 if in_place else _SECONDS_APART):
+    ``shown`` turns that off; what ``say`` is given is written all the same. ``plain`` writes lines on a terminal too.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        shown: bool = True,
+        plain: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns,
+    ) -> None:
+        self._stream, self._shown, self._clock, self._columns = stream, shown, clock, columns
+        self._in_place = stream.isatty() and not plain
+        self._last_line = ""
+        self._next_time = clock()
+
+    def update(self, runs: Sequence[ShardRun]) -> None:
+        """Write the line for these shards, when it is time to and the line is another than before."""
+        if self._shown and self._clock() >= self._next_time:
+            self._write(runs)
+
+    def finish(self, runs: Sequence[ShardRun]) -> None:
+        """Write how far they got, whatever the time, and end the line."""
+        if not self._shown:
             return
-        line, last_time = progress_line(runs), clock()
-        if line != last_line:
-            last_line = line
-            stream.write(f"\r\x1b[K{line}" if in_place else f"{line}\n")
-            stream.flush()
+        self._write(runs)
+        if self._in_place:
+            self._stream.write("\n")
+            self._stream.flush()
+        self._last_line = ""
 
-    return watch
+    def say(self, text: str) -> None:
+        """Write a line of its own, above the one that is written in place."""
+        covered = self._last_line if self._shown and self._in_place else ""
+        self._stream.write(f"{_CLEAR if covered else ''}agentcompass-bfcl: {text}\n{covered}")
+        self._stream.flush()
+
+    def _write(self, runs: Sequence[ShardRun]) -> None:
+        self._next_time = self._clock() + (_SECONDS_IN_PLACE if self._in_place else _SECONDS_APART)
+        line = progress_line(runs)
+        if self._in_place:
+            line = line[: max(1, self._columns() - 1)]  # one that wraps cannot be written over
+        if line != self._last_line:
+            self._last_line = line
+            self._stream.write(f"{_CLEAR}{line}" if self._in_place else f"{line}\n")
+            self._stream.flush()
 
 
 def _entries(folder: Path) -> int:

@@ -3,104 +3,113 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import subprocess
-import sys
-import tarfile
+import os
+import signal
+import socket
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from agentcompass_bfcl.errors import ConfigError, EndpointError, WorkerError
 from agentcompass_bfcl.host import HostRun
+from agentcompass_bfcl.shard import Shard
+from agentcompass_bfcl.workers.packing import pack, unpack
 from agentcompass_bfcl.workers.plan import ShardRun
-from agentcompass_bfcl.workers.processes import Ended, last_line
-from agentcompass_bfcl.workers.shard_process import (
-    EXIT_DONE,
-    EXIT_RUN_FAILED,
-    EXIT_UNUSABLE_ENDPOINT,
-    command,
-    run_line,
-)
+from agentcompass_bfcl.workers.processes import Ended, last_line, sigterm_raises, start_worker, trouble
+from agentcompass_bfcl.workers.progress import Progress
+from agentcompass_bfcl.workers.shard_process import EXIT_DONE, EXIT_RUN_FAILED, EXIT_UNUSABLE_ENDPOINT
+
+_LOOK_SECONDS = 1.0
+_CONNECT_SECONDS = 10.0
+_CANCEL_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What a task brings back: how its worker ended, what it said last, and the shard's folder packed."""
+    """What a task brings back: how its worker ended, what it said last, and its log and run directory packed."""
 
     code: int
     words: str
-    folder: bytes
+    content: bytes
 
 
-def run_on_ray(runs: Sequence[ShardRun], address: str | None) -> list[Ended]:
+def run_on_ray(runs: Sequence[ShardRun], address: str | None, *, at_once: int, progress: Progress) -> list[Ended]:
     """Run each shard as a Ray task of one core and unpack what comes back below the results folder.
 
     ``address`` is that of a cluster; without one Ray starts on this machine. The package has to be installed on every
-    machine. Raises ``ConfigError`` without Ray, ``WorkerError`` when the cluster cannot be reached, and
-    ``EndpointError`` when an endpoint serves no sample at all.
+    machine. A shard's rows count as done once they are here. Raises ``ConfigError`` without Ray, ``WorkerError`` when
+    the cluster cannot be reached, and ``EndpointError``, at once, when an endpoint serves no sample at all.
     """
-    try:
-        import ray
-    except ImportError:
-        raise ConfigError("--executor ray needs Ray: pip install 'agentcompass-bfcl[ray]'") from None
-    try:
-        ray.init(address=address, log_to_driver=False, include_dashboard=None if address else False)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        raise WorkerError(f"Ray at {address or 'this machine'} cannot be used: {error}") from None
-    try:
+    with _connected(address) as ray, sigterm_raises():
         # A shard that failed is repeated by the user, with --reuse, and not by Ray without a word.
         task = ray.remote(num_cpus=1, max_retries=0)(run_and_pack)
-        pending = [task.remote(_portable(run.run), _previous(run)) for run in runs]
-        return [_ended(run, ray, reference) for run, reference in zip(runs, pending, strict=True)]
-    finally:
-        ray.shutdown()
+        waiting, running = list(runs), dict[Any, ShardRun]()
+        ended: dict[Shard, Ended] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < at_once:
+                    shard_run = waiting.pop(0)
+                    running[task.remote(_portable(shard_run.run), _previous(shard_run))] = shard_run
+                over, _ = ray.wait(list(running), timeout=_LOOK_SECONDS)
+                for reference in over:
+                    end = _ended(running.pop(reference), ray, reference)
+                    ended[end.shard_run.shard] = end
+                    if end.trouble:
+                        progress.say(end.trouble)
+                progress.update(runs)
+        finally:
+            progress.finish(runs)
+            _cancel(ray, list(running))
+    return [ended[shard_run.shard] for shard_run in runs]
 
 
 def run_and_pack(run: HostRun, previous: bytes) -> Brought:
     """Run a shard in a process of its own in a scratch folder, and pack what it made; on whichever machine."""
-    with tempfile.TemporaryDirectory(prefix="bfcl-shard-") as scratch:
-        here = replace(run, results_dir=Path(scratch))
-        folder = here.results_dir / here.run_name
-        folder.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(prefix="bfcl-shard-", ignore_cleanup_errors=True) as scratch:
+        here = ShardRun(Shard(), replace(run, results_dir=Path(scratch)), 0)
+        here.folder.mkdir(parents=True)
         if previous:
-            unpack(previous, folder)
-        log = folder / f"{run.run_id}.worker.log"
-        with (
-            log.open("wb") as said,
-            subprocess.Popen(
-                command(sys.path), stdin=subprocess.PIPE, stdout=said, stderr=subprocess.STDOUT
-            ) as process,
-        ):
-            if process.stdin is None:
-                raise WorkerError("a worker needs a pipe for its standard input")
-            with contextlib.suppress(OSError):  # it died at once, and its log says why
-                process.stdin.write(run_line(here))
-                process.stdin.flush()
-            code = process.wait()
-        return Brought(code, last_line(log), pack(folder))
-
-
-def pack(folder: Path) -> bytes:
-    """Pack the content of a folder."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz", compresslevel=1) as archive:
-        archive.add(folder, arcname=".")
-    return content.getvalue()
-
-
-def unpack(content: bytes, folder: Path) -> None:
-    """Unpack below a folder. Raises ``WorkerError`` for anything but plain files and folders inside it."""
-    with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
-        for member in archive:
-            if not (member.isfile() or member.isdir()):
-                raise WorkerError(f"a shard brought {member.name[:80]!a}, which is no file and no folder")
+            unpack(previous, here.folder)
+        with start_worker(here.run, here.log) as process:
             try:
-                archive.extract(member, folder, filter="data")
-            except tarfile.FilterError as error:
-                raise WorkerError(f"a shard brought {member.name[:80]!a}, which lies outside its folder") from error
+                code = process.wait()
+            finally:  # also when the task is cancelled; whatever the worker started itself goes as well
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        made = here.run_dir()
+        return Brought(code, last_line(here.log), pack(here.folder, [here.log, *([made] if made else [])]))
+
+
+@contextlib.contextmanager
+def _connected(address: str | None) -> Iterator[Any]:
+    """Give Ray, connected to a cluster or to one of its own."""
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError("--executor ray needs Ray: pip install 'agentcompass-bfcl[ray]'") from None
+    place = address or "this machine"
+    _refuse_where_nobody_is(address)
+    try:
+        ray.init(address=address, log_to_driver=False, include_dashboard=None if address else False)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise WorkerError(f"Ray at {place} cannot be used: {' '.join(str(error).split())}") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _refuse_where_nobody_is(address: str | None) -> None:
+    """Raise ``WorkerError`` for an address where nobody listens: Ray itself tries for minutes."""
+    parts = urlsplit(address if "://" in (address or "") else f"//{address or ''}")
+    try:
+        if parts.hostname and parts.port:
+            socket.create_connection((parts.hostname, parts.port), _CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise WorkerError(f"Ray at {address} cannot be reached: {error}") from None
 
 
 def _portable(run: HostRun) -> HostRun:
@@ -110,18 +119,30 @@ def _portable(run: HostRun) -> HostRun:
 
 
 def _previous(run: ShardRun) -> bytes:
-    return pack(run.folder) if run.run.reuse and run.folder.is_dir() else b""
+    """Pack the run whose rows are to be used again, the one the host would choose."""
+    newest = run.newest() if run.run.reuse else None
+    return b"" if newest is None else pack(run.folder, [newest])
 
 
 def _ended(shard_run: ShardRun, ray: Any, reference: Any) -> Ended:
-    name = f"shard {shard_run.shard}"
     try:
         brought: Brought = ray.get(reference)
-    except ray.exceptions.RayError as error:
-        return Ended(shard_run, False, f"{name}: its Ray task failed ({' '.join(str(error).split())[:300]})")
-    shard_run.folder.mkdir(parents=True, exist_ok=True)
-    unpack(brought.folder, shard_run.folder)
+        shard_run.folder.mkdir(parents=True, exist_ok=True)
+        unpack(brought.content, shard_run.folder)
+    except (ray.exceptions.RayError, WorkerError) as error:
+        lines = str(error).strip().splitlines()
+        return Ended(shard_run, False, f"shard {shard_run.shard}: its Ray task failed ({lines[-1][-300:]})")
+    except OSError as error:
+        raise WorkerError(f"{shard_run.folder}: cannot be written ({error.strerror})") from None
     if brought.code == EXIT_UNUSABLE_ENDPOINT:
         raise EndpointError(brought.words)
-    trouble = "" if brought.code == EXIT_DONE else f"{name}: ended with status {brought.code}; {brought.words}"
-    return Ended(shard_run, brought.code in (EXIT_DONE, EXIT_RUN_FAILED), trouble)
+    said = "" if brought.code == EXIT_DONE else trouble(shard_run, brought.code, brought.words)
+    return Ended(shard_run, brought.code in (EXIT_DONE, EXIT_RUN_FAILED), said)
+
+
+def _cancel(ray: Any, references: Sequence[Any]) -> None:
+    """Stop tasks that run, and give them a moment to clear their scratch folders away."""
+    for reference in references:
+        ray.cancel(reference)
+    if references:
+        ray.wait(list(references), num_returns=len(references), timeout=_CANCEL_SECONDS)

@@ -11,6 +11,7 @@ from agentcompass_bfcl.dataset import Dataset
 from agentcompass_bfcl.errors import WorkerError
 from agentcompass_bfcl.merge import Merged
 from agentcompass_bfcl.merged_dir import merge_runs
+from agentcompass_bfcl.run_request import read_request
 from agentcompass_bfcl.workers.plan import ShardRun
 from agentcompass_bfcl.workers.processes import Ended
 
@@ -21,7 +22,7 @@ type Execute = Callable[[Sequence[ShardRun]], list[Ended]]
 def run_sharded(
     runs: Sequence[ShardRun], execute: Execute, dataset: Dataset, *, out_name: str, facts: Mapping[str, Any]
 ) -> tuple[Merged, Path, tuple[str, ...]]:
-    """Run the shards, merge them, and return the result, its run directory and what went wrong on the way.
+    """Run the shards, merge them, and return the result, its run directory and the shards the host called failed.
 
     The directory is where the run would be if it had not been split: ``<results>/<out_name>/<model...>/<run id>``.
     Shards that may be used again and are complete are not started. Raises ``WorkerError`` naming each shard that has
@@ -29,10 +30,12 @@ def run_sharded(
     """
     complete = {run.shard: run.complete() for run in runs if run.run.reuse}
     again = [_with_reuse(run) for run in runs if not complete.get(run.shard)]
-    ended = {end.shard_run.shard: end for end in execute(again)} if again else {}
-    troubles = [end.trouble for end in ended.values() if end.trouble]
-    if any(not end.has_result for end in ended.values()):
-        raise WorkerError("; ".join([*troubles, "the same command with --reuse repeats only what is missing"]))
+    ended = execute(again) if again else []
+    lost = [str(end.shard_run.shard) for end in ended if not end.has_result]
+    if lost:
+        raise WorkerError(
+            f"no result of shard {', '.join(lost)}; the same command with --reuse repeats only what is missing"
+        )
     folders: list[Path] = []
     for run in runs:
         folder = complete.get(run.shard) or run.run_dir()
@@ -40,7 +43,17 @@ def run_sharded(
             raise WorkerError(f"shard {run.shard}: its worker ended well and left no run directory in {run.folder}")
         folders.append(folder)
     out = runs[0].run.results_dir / out_name / folders[0].parent.name / runs[0].run.run_id
-    return merge_runs(folders, out, dataset, allow_errors=True, facts=facts), out, tuple(troubles)
+    known = _facts_of_all(facts, runs, folders)
+    failed = tuple(str(end.shard_run.shard) for end in ended if end.trouble)
+    return merge_runs(folders, out, dataset, allow_errors=True, facts=known), out, failed
+
+
+def _facts_of_all(facts: Mapping[str, Any], runs: Sequence[ShardRun], folders: Sequence[Path]) -> dict[str, Any]:
+    """Leave out how many requests there were at a time where a shard ran earlier with another number of its own."""
+    as_planned = all(
+        read_request(folder).concurrency == run.run.concurrency for run, folder in zip(runs, folders, strict=True)
+    )
+    return {key: value for key, value in facts.items() if as_planned or key != "concurrency"}
 
 
 def _with_reuse(run: ShardRun) -> ShardRun:
