@@ -50,22 +50,20 @@ def score_chart(documents: Sequence[ResultDocument], names: Sequence[str]) -> st
 
 
 def _point(document: ResultDocument, label: str) -> dict[str, object] | None:
-    statistics = document.details.statistics
-    if statistics is None:
-        return None
-    found = {
-        **statistics.subsets,
-        **statistics.categories,
-        "overall": statistics.overall,
-        "normalized": statistics.normalized,
-    }
-    estimate: Estimate | None = found.get(label)
-    if estimate is None:
-        return None
-    if estimate.interval is None:
-        return {"value": estimate.score}
-    low, high = estimate.interval
-    return {"value": estimate.score, "ci": {"low": low, "high": high}}
+    """Give a score with its interval; without one where the result has no error bars."""
+    details, statistics = document.details, document.details.statistics
+    if statistics is not None:
+        bars: dict[str, Estimate | None] = {**statistics.subsets, **statistics.categories}
+        bars |= {"overall": statistics.overall, "normalized": statistics.normalized}
+        estimate = bars.get(label)
+        if estimate is not None and estimate.interval is not None:
+            low, high = estimate.interval
+            return {"value": estimate.score, "ci": {"low": low, "high": high}}
+    scores = {name: subset.accuracy for name, subset in details.subsets.items()} | details.categories
+    scores["overall"] = document.metrics.get("overall_accuracy")
+    scores["normalized"] = document.metrics.get("normalized_single_turn_score")
+    score = scores.get(label)
+    return None if score is None else {"value": score}
 
 
 def _style() -> Style:

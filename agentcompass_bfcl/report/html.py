@@ -136,12 +136,12 @@ def _run(record: RunRecord, name: str, attempts: Sequence[Attempt]) -> dict[str,
 
 def _weights(document: ResultDocument) -> Iterable[dict[str, Any]]:
     """Give the way from subsets to normalized: each subset's hits, its weight, and what it adds, in points."""
-    exact = aggregate(document.tallies(), OnError(str(document.extra.get("on_error", "fail")))).exact
-    for name, accuracy in sorted(exact.subsets.items()):
-        weight = exact.coefficients.get(name, Fraction(0))
+    scores = aggregate(document.tallies(), OnError(str(document.extra.get("on_error", "fail"))))
+    for name, (hits, rows) in scores.counted.items():
+        weight, accuracy = scores.exact.coefficients.get(name, Fraction(0)), scores.exact.subsets[name]
         yield {
             "subset": name,
-            "share": f"{accuracy.numerator}/{accuracy.denominator}",
+            "share": f"{hits}/{rows}",
             "accuracy": float(accuracy) * 100,
             "weight": f"{weight.numerator}/{weight.denominator}" if weight else "0",
             "adds": float(weight * accuracy) * 100,
