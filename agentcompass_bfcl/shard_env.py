@@ -9,7 +9,7 @@ from agentcompass_bfcl.shard import Shard
 
 _INDEX, _COUNT = "BFCL_SHARD_INDEX", "BFCL_SHARD_COUNT"
 _SLURM_ID, _SLURM_COUNT = "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT"
-_SLURM_MIN, _SLURM_STEP = "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"
+_SLURM_MIN, _SLURM_MAX, _SLURM_STEP = "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_STEP"
 _KUBERNETES_INDEX = "JOB_COMPLETION_INDEX"
 
 
@@ -18,29 +18,42 @@ def shard_from_environment(environ: Mapping[str, str]) -> Shard:
 
     The first of these that is there counts. An indexed job of Kubernetes tells a pod its index only: its count goes
     into ``BFCL_SHARD_COUNT``, in the job's own file. Raises ``ShardError`` that says which variable is missing or
-    wrong, and for a Slurm array with holes, whose rows nobody would run.
+    wrong, and for a Slurm array with holes or of another size than ``BFCL_SHARD_COUNT``, as when some tasks of an array
+    are submitted again: such a task cannot tell which shard it was.
     """
     if _INDEX in environ:
         return Shard(_number(environ, _INDEX), _number(environ, _COUNT))
     if _SLURM_ID in environ:
-        first, step = _number(environ, _SLURM_MIN, 0), _number(environ, _SLURM_STEP, 1)
-        task, count = _number(environ, _SLURM_ID), _number(environ, _COUNT if _COUNT in environ else _SLURM_COUNT)
-        if step < 1 or (task - first) % step:
-            raise ShardError(f"{_SLURM_ID}={task} does not fit {_SLURM_MIN}={first} and {_SLURM_STEP}={step}")
-        return _existing(Shard, (task - first) // step, count, _SLURM_COUNT)
+        return _of_array(environ)
     if _KUBERNETES_INDEX in environ:
-        return _existing(Shard, _number(environ, _KUBERNETES_INDEX), _number(environ, _COUNT), _COUNT)
+        return Shard(_number(environ, _KUBERNETES_INDEX), _number(environ, _COUNT))
+    if _COUNT in environ:
+        raise ShardError(f"--shard auto: {_COUNT} is set, and nothing says which of them this is; set {_INDEX} as well")
     raise ShardError(
         f"--shard auto: no shard in the environment; set {_INDEX} and {_COUNT}, or start as a Slurm array"
         f" or an indexed job of Kubernetes (with {_COUNT} set to its completions)"
     )
 
 
-def _existing(make: type[Shard], index: int, count: int, source: str) -> Shard:
-    try:
-        return make(index, count)
-    except ShardError as error:
-        raise ShardError(f"{error} ({source} is {count}; an array with holes leaves rows out)") from None
+def _of_array(environ: Mapping[str, str]) -> Shard:
+    task = _number(environ, _SLURM_ID)
+    first, step = _number(environ, _SLURM_MIN, 0), _number(environ, _SLURM_STEP, 1)
+    if step < 1 or task < first or (task - first) % step:
+        raise ShardError(f"{_SLURM_ID}={task} does not fit {_SLURM_MIN}={first} and {_SLURM_STEP}={step}")
+    count = _number(environ, _COUNT if _SLURM_COUNT not in environ and _COUNT in environ else _SLURM_COUNT)
+    if _COUNT in environ and _number(environ, _COUNT) != count:
+        raise ShardError(
+            f"--shard auto: {_SLURM_COUNT} is {count} and {_COUNT} is {environ[_COUNT]}; submit the whole array,"
+            f" or set {_INDEX} as well to run one shard"
+        )
+    index = (task - first) // step
+    last = _number(environ, _SLURM_MAX, first + (count - 1) * step)
+    if index >= count or last != first + (count - 1) * step:
+        raise ShardError(
+            f"--shard auto: a Slurm array of {count} tasks from {first} to {max(task, last)} in steps of {step};"
+            f" an array with holes leaves rows out, so submit one without, or set {_INDEX} and {_COUNT}"
+        )
+    return Shard(index, count)
 
 
 def _number(environ: Mapping[str, str], name: str, default: int | None = None) -> int:

@@ -31,7 +31,18 @@ from agentcompass_bfcl.shard_env import shard_from_environment
             {"BFCL_SHARD_INDEX": "0", "BFCL_SHARD_COUNT": "2", "SLURM_ARRAY_TASK_ID": "5", "JOB_COMPLETION_INDEX": "7"},
             Shard(0, 2),
         ),
-        ({"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_TASK_COUNT": "9", "BFCL_SHARD_COUNT": "2"}, Shard(1, 2)),
+        ({"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_TASK_COUNT": "2", "BFCL_SHARD_COUNT": "2"}, Shard(1, 2)),
+        ({"SLURM_ARRAY_TASK_ID": "1", "BFCL_SHARD_COUNT": "2"}, Shard(1, 2)),
+        (
+            {
+                "SLURM_ARRAY_TASK_ID": "5",
+                "SLURM_ARRAY_TASK_COUNT": "3",
+                "SLURM_ARRAY_TASK_MIN": "1",
+                "SLURM_ARRAY_TASK_MAX": "5",
+                "SLURM_ARRAY_TASK_STEP": "2",
+            },
+            Shard(2, 3),
+        ),
     ],
 )
 def test_the_cluster_says_which_shard(environ: dict[str, str], shard: Shard) -> None:
@@ -44,6 +55,8 @@ def test_the_cluster_says_which_shard(environ: dict[str, str], shard: Shard) -> 
         ({}, "no shard in the environment; set BFCL_SHARD_INDEX and BFCL_SHARD_COUNT"),
         ({"BFCL_SHARD_INDEX": "1"}, "BFCL_SHARD_COUNT is not set"),
         ({"JOB_COMPLETION_INDEX": "1"}, "BFCL_SHARD_COUNT is not set"),
+        ({"JOB_COMPLETION_INDEX": "3", "BFCL_SHARD_COUNT": "3"}, "indices are 0-based, so 0 to 2"),
+        ({"BFCL_SHARD_COUNT": "3"}, "set BFCL_SHARD_INDEX as well"),
         ({"SLURM_ARRAY_TASK_ID": "1"}, "SLURM_ARRAY_TASK_COUNT is not set"),
         ({"BFCL_SHARD_INDEX": "4", "BFCL_SHARD_COUNT": "4"}, "indices are 0-based, so 0 to 3"),
         ({"BFCL_SHARD_INDEX": "one", "BFCL_SHARD_COUNT": "4"}, "BFCL_SHARD_INDEX is 'one'; a whole number"),
@@ -51,6 +64,22 @@ def test_the_cluster_says_which_shard(environ: dict[str, str], shard: Shard) -> 
         ({"BFCL_SHARD_INDEX": "\u0663", "BFCL_SHARD_COUNT": "4"}, "a whole number is expected"),
         # An array such as --array=0,5: two tasks, of which one would be the sixth of two.
         ({"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_COUNT": "2"}, "an array with holes leaves rows out"),
+        # Its first task is told as well.
+        (
+            {"SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MAX": "5"},
+            "an array with holes leaves rows out",
+        ),
+        # The third of four submitted again by itself would be the first of one.
+        (
+            {
+                "SLURM_ARRAY_TASK_ID": "2",
+                "SLURM_ARRAY_TASK_MIN": "2",
+                "SLURM_ARRAY_TASK_COUNT": "1",
+                "BFCL_SHARD_COUNT": "4",
+            },
+            "SLURM_ARRAY_TASK_COUNT is 1 and BFCL_SHARD_COUNT is 4; .* set BFCL_SHARD_INDEX as well",
+        ),
+        ({"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_TASK_MIN": "2"}, "SLURM_ARRAY_TASK_ID=1 does not fit"),
         (
             {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_ARRAY_TASK_STEP": "2"},
             "SLURM_ARRAY_TASK_ID=3 does not fit",

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,11 +24,10 @@ from agentcompass_bfcl.dataset import Dataset
 from agentcompass_bfcl.endpoint import RunningEndpoint, parse_mistakes, running_endpoint
 from agentcompass_bfcl.errors import WorkerError
 from agentcompass_bfcl.host import register
-from agentcompass_bfcl.shard import Shard
-from agentcompass_bfcl.workers.plan import ShardRun, automatic_shards, split
+from agentcompass_bfcl.workers.packing import pack, unpack
+from agentcompass_bfcl.workers.plan import automatic_shards, most_at_once, split
 from agentcompass_bfcl.workers.processes import run_processes
-from agentcompass_bfcl.workers.progress import progress_line, rows_done, watcher
-from agentcompass_bfcl.workers.ray_cluster import pack, unpack
+from agentcompass_bfcl.workers.progress import Progress, progress_line, rows_done
 from agentcompass_bfcl.workers.shard_process import read_run, run_line
 from host_runs import MARKER_KEY, quick_run
 from test_cli import Command, command, only_line, started
@@ -52,13 +52,42 @@ def test_shards_share_addresses_and_concurrency_and_have_names_of_their_own(tmp_
     assert {run.run.concurrency for run in runs} == {4}
     assert [run.run.run_name for run in runs] == [f"golden-0a-shard{index}of3" for index in range(3)]
     assert [run.run.benchmark_params["shard"] for run in runs] == ["0/3", "1/3", "2/3"]
-    assert split(quick_run("", tmp_path, concurrency=1), [1] * 4, ["http://a/v1"], 4)[3].run.concurrency == 1
+
+
+@pytest.mark.parametrize(
+    ("shards", "cores", "concurrency", "at_once", "each"),
+    [
+        (2, 2, 8, 2, [4, 4]),
+        (3, 4, 8, 3, [3, 3, 2]),
+        (8, 2, 8, 2, [4] * 8),
+        (8, 3, 8, 3, [2] * 8),  # which three run together nobody knows
+        (2, 2, 1, 1, [1, 1]),  # one connection stays one: one shard after the other
+        (4, 4, 3, 3, [1] * 4),
+    ],
+)
+def test_shards_together_never_send_more_requests_at_a_time_than_asked_for(
+    shards: int, cores: int, concurrency: int, at_once: int, each: list[int], tmp_path: Path
+) -> None:
+    assert most_at_once(shards, cores, concurrency) == at_once
+    runs = split(quick_run("", tmp_path, concurrency=concurrency), [1] * shards, ["http://a/v1"], at_once)
+    assert [run.run.concurrency for run in runs] == each
+    assert sum(sorted(each)[-at_once:]) <= concurrency
 
 
 def test_a_run_travels_to_its_worker_unchanged(tmp_path: Path) -> None:
     run = quick_run("http://a/v1", tmp_path, api_key=MARKER_KEY, model_params={"temperature": 0, "stop": ["\n"]})
     assert read_run(run_line(run)) == run
     assert run_line(run).count(b"\n") == 1
+
+
+def test_runs_of_another_harness_are_not_taken_for_a_shards_own(tmp_path: Path) -> None:
+    (shard_run,) = split(quick_run("http://a/v1", tmp_path), [1], ["http://a/v1"], 1)
+    for harness, run_id in (("bfcl_chat", "20260101-1"), ("bfcl_chat", "20260102-1"), ("openai_chat", "20260103-1")):
+        folder = shard_run.folder / f"m_bfcl_{harness}" / run_id
+        folder.mkdir(parents=True)
+        (folder / "run_info.json").write_text("{}")
+    assert shard_run.newest() == shard_run.folder / "m_bfcl_bfcl_chat" / "20260102-1"
+    assert shard_run.complete() is None  # its metrics.json is not there
 
 
 # Real runs. The endpoint makes mistakes on the same rows every time.
@@ -110,6 +139,18 @@ def test_three_shards_give_the_result_of_one_run(whole: dict[str, Any], merged_d
     assert whole["counts"]["total"] == ROWS
 
 
+def test_attempts_and_a_single_connection_survive_the_splitting(dataset: Dataset, tmp_path: Path) -> None:
+    mistakes = parse_mistakes("wrong_value=20,http_500=10")
+    options = ("--attempts", "2", "--concurrency", "1")
+    with running_endpoint(dataset, mistakes=mistakes, seed=3, latency=0.02) as slow:
+        in_one = run_json(slow, tmp_path / "one", *options, "--shards", "1")
+        in_two = run_json(slow, tmp_path / "two", *options, "--shards", "2")
+        assert slow.stats()["most_waiting"] == 1
+    assert in_two["extra"].pop("shards")
+    assert in_two == in_one
+    assert (in_one["counts"]["total"], in_one["extra"]["concurrency"]) == (2 * ROWS, 1)
+
+
 def test_the_merged_directory_is_opened_by_every_command(
     merged_dir: Path, whole: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,6 +197,10 @@ def test_shards_are_refused_where_they_cannot_be_meant(command: Command) -> None
         (("--shards", "2", "--shard", "0/2"), "--shard is a part already"),
         (("--shards", "99"), "some would be empty"),
         (("--base-url", "http://127.0.0.1:10/v1"), "2 --base-url for 1 shards"),
+        (("--executor", "ray"), "--executor ray runs several shards"),
+        (("--shard", "0/2", "--executor", "ray"), "--executor ray runs several shards"),
+        (("--shards", "2", "--ray-address", "auto"), "--ray-address is for --executor ray"),
+        (("--shards", "2", "--results-dir", "/dev/null/r"), "no worker can be started: Not a directory"),
     ):
         code, _, err = command("run", "m", "--base-url", address, *DRAW, *options)
         assert code == 1
@@ -176,6 +221,15 @@ def test_an_endpoint_that_cannot_be_used_ends_all_shards_with_one_line(command: 
 def children(pid: int) -> list[int]:
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     return [int(child) for child in text.split()]
+
+
+def shards_begun(results: Path) -> int:
+    """Count the runs below a folder that have finished some rows."""
+    return sum(rows_done(path.parent) >= 2 for path in results.glob("*/*/*/run_info.json"))
+
+
+def descendants(pid: int) -> list[int]:
+    return [found for child in children(pid) for found in (child, *descendants(child))]
 
 
 def alive(pid: int) -> bool:
@@ -215,7 +269,7 @@ def test_a_killed_worker_is_named_the_other_finishes_and_reuse_repeats_only_what
     slow: RunningEndpoint, tmp_path: Path
 ) -> None:
     with driver(slow, tmp_path, "--results-dir", "r") as process:
-        eventually(lambda: slow.stats()["requests"] >= 8)
+        eventually(lambda: shards_begun(tmp_path / "r") == 2)
         victim = next(
             pid for pid in children(process.pid) if b"shard_process" in Path(f"/proc/{pid}/cmdline").read_bytes()
         )
@@ -225,19 +279,23 @@ def test_a_killed_worker_is_named_the_other_finishes_and_reuse_repeats_only_what
         os.kill(victim, signal.SIGKILL)
         out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (1, "")
-    line = only_line(err)
-    assert "/2: ended by SIGKILL" in line
-    assert "worker.log" in line
-    assert "--reuse repeats only what is missing" in line
+    death, end = err.splitlines()
+    (log,) = re.findall(r"shard [01]/2: ended by SIGKILL.* \(log: (.*\.worker\.log)\)", death)
+    assert (tmp_path / log).is_file()
+    assert re.search(r"no result of shard [01]/2; the same command with --reuse repeats only what is missing", end)
     finished = list(tmp_path.glob("r/*/*/*/metrics.json"))
     assert len(finished) == 1
-    asked = slow.stats()["requests"]
     with driver(slow, tmp_path, "--results-dir", "r", "--reuse", "--json") as process:
         out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert json.loads(out)["counts"] == {"total": ROWS, "evaluated": ROWS, "error": 0}
-    # The rows of the killed shard that were done are not asked again, nor is any of the other.
-    assert slow.stats()["requests"] - asked < ROWS // 2
+    # Of all rows only the one the killed shard was waiting for was asked again.
+    assert len(slow.stats()["rows"]) == ROWS <= slow.stats()["requests"] <= ROWS + 1
+    # Once all are complete none is started again, and the result says how they were run, not how they might have been.
+    asked = slow.stats()["requests"]
+    with driver(slow, tmp_path, "--results-dir", "r", "--reuse", "--json", "--concurrency", "9") as process:
+        out, _ = process.communicate(timeout=PATIENCE)
+    assert (slow.stats()["requests"] - asked, json.loads(out)["extra"]["concurrency"]) == (0, 1)
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or MARKER_KEY.encode() not in path.read_bytes(), path
 
@@ -249,19 +307,25 @@ def test_no_worker_outlives_its_driver(
 ) -> None:
     with driver(slow, tmp_path) as process:
         eventually(lambda: slow.stats()["requests"] >= 4)
-        workers = children(process.pid)
-        assert len(workers) == 2
+        workers = descendants(process.pid)
+        assert len(workers) >= 2
+        assert len(children(process.pid)) == 2
         process.send_signal(number)
         process.communicate(timeout=PATIENCE)
         assert process.returncode == code
     eventually(lambda: not any(alive(pid) for pid in workers))
 
 
-def test_a_worker_that_cannot_start_is_named(tmp_path: Path) -> None:
-    run = quick_run("nonsense", tmp_path, run_name="x")
-    (ended,) = run_processes([ShardRun(Shard(), run, 3)], at_once=1)
-    assert not ended.has_result
-    assert "shard 0/1: ended with status 1; base_url is 'nonsense'" in ended.trouble
+def test_workers_that_cannot_run_are_named_and_take_turns(tmp_path: Path) -> None:
+    runs = split(quick_run("", tmp_path, run_name="x"), [2, 1], ["nonsense"], 1)
+    said = io.StringIO()
+    ended = run_processes(runs, at_once=1, progress=Progress(said, shown=False))
+    for run, end, line in zip(runs, ended, said.getvalue().splitlines(), strict=True):
+        assert not end.has_result
+        assert f"shard {run.shard}: ended with status 1; base_url is 'nonsense'" in end.trouble
+        assert line == f"agentcompass-bfcl: {end.trouble}"
+    first, second = (run.log.stat() for run in runs)
+    assert second.st_mtime - first.st_mtime > 0.5  # it began, and imported all it needs, after the first was over
 
 
 # How far it is.
@@ -273,13 +337,52 @@ def test_progress_counts_finished_rows_and_is_not_written_twice(tmp_path: Path) 
     for task in ("normal/a", "normal/b", "error/c", "running/d"):
         (folder / "details" / task).mkdir(parents=True)
     assert rows_done(None) == 0
-    assert progress_line(runs[::-1]) == "shard 0/2: 3 of 3, shard 1/2: 0 of 2"
+    line = "3 of 5 rows; shard 0/2: 3 of 3, shard 1/2: 0 of 2"
+    assert progress_line(runs[::-1]) == line
     out, now = io.StringIO(), [0.0]
-    watch = watcher(out, lambda: now[0])
+    progress = Progress(out, clock=lambda: now[0])
     for moment in (0.0, 1.0, 6.0):
         now[0] = moment
-        watch(runs)
-    assert out.getvalue() == "shard 0/2: 3 of 3, shard 1/2: 0 of 2\n"
+        progress.update(runs)
+    assert out.getvalue() == f"{line}\n"
+    (folder / "details" / "error" / "c").rename(folder / "details" / "c")
+    progress.update(runs)
+    assert out.getvalue() == f"{line}\n"  # not yet time
+    progress.finish(runs)
+    assert out.getvalue() == f"{line}\n2 of 5 rows; shard 0/2: 2 of 3, shard 1/2: 0 of 2\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_progress_stays_on_one_line_which_ends_before_anything_else(tmp_path: Path) -> None:
+    runs = split(quick_run("http://a/v1", tmp_path), [3, 2], ["http://a/v1"], 2)
+    out = Terminal()
+    progress = Progress(out, clock=lambda: 0.0, columns=lambda: 20)
+    progress.update(runs)
+    progress.say("shard 1/2: ended by SIGKILL")
+    progress.finish(runs)
+    progress.say("and so on")
+    clear, line = "\r\x1b[K", "0 of 5 rows; shard "
+    assert len(line) == 19
+    assert out.getvalue() == (
+        f"{clear}{line}{clear}agentcompass-bfcl: shard 1/2: ended by SIGKILL\n{line}\nagentcompass-bfcl: and so on\n"
+    )
+    plain = Terminal()
+    Progress(plain, plain=True, clock=lambda: 0.0).update(runs)
+    assert plain.getvalue() == f"{progress_line(runs)}\n"
+
+
+def test_without_progress_only_deaths_are_said(tmp_path: Path) -> None:
+    out = Terminal()
+    progress = Progress(out, shown=False)
+    runs = split(quick_run("http://a/v1", tmp_path), [3, 2], ["http://a/v1"], 2)
+    progress.update(runs)
+    progress.say("one died")
+    progress.finish(runs)
+    assert out.getvalue() == "agentcompass-bfcl: one died\n"
 
 
 # What a cluster's machine brings back is not trusted.
@@ -305,6 +408,8 @@ def link(name: str, target: str, kind: bytes) -> tarfile.TarInfo:
     [
         tarfile.TarInfo("../outside"),
         tarfile.TarInfo("a/../../outside"),
+        tarfile.TarInfo("a/../inside"),
+        tarfile.TarInfo("/absolute"),
         link("a", "/etc/passwd", tarfile.SYMTYPE),
         link("a", "../outside", tarfile.SYMTYPE),
         link("a", "../outside", tarfile.LNKTYPE),
@@ -327,8 +432,17 @@ def test_a_folder_comes_back_as_it_was(tmp_path: Path) -> None:
     (there / "deep" / "er").mkdir(parents=True)
     (there / "deep" / "er" / "file").write_bytes(b"\x00content")
     back.mkdir()
-    unpack(pack(there), back)
+    (there / "left out").write_bytes(b"")
+    unpack(pack(there, [there / "deep"]), back)
     assert (back / "deep" / "er" / "file").read_bytes() == b"\x00content"
+    assert [path.name for path in back.iterdir()] == ["deep"]
+
+
+@pytest.mark.parametrize("broken", [b"", b"no archive", packed((tarfile.TarInfo("a"), b"content" * 99))[:-20]])
+def test_what_is_no_whole_archive_is_refused_in_one_line(broken: bytes, tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match="cannot be unpacked") as refusal:
+        unpack(broken, tmp_path)
+    assert "\n" not in str(refusal.value)
 
 
 def test_without_ray_the_install_hint_comes_in_one_line(tmp_path: Path) -> None:

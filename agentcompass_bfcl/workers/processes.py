@@ -159,12 +159,16 @@ def _stop(workers: Sequence[_Worker]) -> None:
 @contextlib.contextmanager
 def sigterm_raises() -> Iterator[None]:
     """Let SIGTERM end the driver as Ctrl-C does, with its workers stopped."""
+    codes: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+        codes.append(128 + number)
+        raise SystemExit(codes[0])
 
     before = signal.signal(signal.SIGTERM, end)
     try:
         yield
+    except SystemExit as ending:
+        raise SystemExit(codes[0] if codes else ending.code) from None  # Ray's functions make it a 1
     finally:
         signal.signal(signal.SIGTERM, before)

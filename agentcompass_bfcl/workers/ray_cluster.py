@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +25,7 @@ from agentcompass_bfcl.workers.progress import Progress
 from agentcompass_bfcl.workers.shard_process import EXIT_DONE, EXIT_RUN_FAILED, EXIT_UNUSABLE_ENDPOINT
 
 _LOOK_SECONDS = 1.0
+_POLL_SECONDS = 0.1
 _CONNECT_SECONDS = 10.0
 _CANCEL_SECONDS = 10.0
 
@@ -75,12 +78,15 @@ def run_and_pack(run: HostRun, previous: bytes) -> Brought:
             unpack(previous, here.folder)
         with start_worker(here.run, here.log) as process:
             try:
-                code = process.wait()
+                while process.poll() is None:  # Ray cancels a task between two instructions, not inside a wait
+                    time.sleep(_POLL_SECONDS)
             finally:  # also when the task is cancelled; whatever the worker started itself goes as well
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
         made = here.run_dir()
-        return Brought(code, last_line(here.log), pack(here.folder, [here.log, *([made] if made else [])]))
+        return Brought(
+            process.returncode, last_line(here.log), pack(here.folder, [here.log, *([made] if made else [])])
+        )
 
 
 @contextlib.contextmanager
@@ -93,7 +99,12 @@ def _connected(address: str | None) -> Iterator[Any]:
     place = address or "this machine"
     _refuse_where_nobody_is(address)
     try:
-        ray.init(address=address, log_to_driver=False, include_dashboard=None if address else False)
+        ray.init(
+            address=address,
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+            logging_level=logging.WARNING,
+        )
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise WorkerError(f"Ray at {place} cannot be used: {' '.join(str(error).split())}") from None
     try:
@@ -104,7 +115,8 @@ def _connected(address: str | None) -> Iterator[Any]:
 
 def _refuse_where_nobody_is(address: str | None) -> None:
     """Raise ``WorkerError`` for an address where nobody listens: Ray itself tries for minutes."""
-    parts = urlsplit(address if "://" in (address or "") else f"//{address or ''}")
+    text = address or ""
+    parts = urlsplit(text if "://" in text else f"//{text}")
     try:
         if parts.hostname and parts.port:
             socket.create_connection((parts.hostname, parts.port), _CONNECT_SECONDS).close()
