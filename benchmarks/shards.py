@@ -33,7 +33,8 @@ def main() -> int:
     parser.add_argument("--mistakes", default=MISTAKES)
     arguments = parser.parse_args()
     counts = [int(count) for count in arguments.counts.split(",")]
-    rows, first, different = [], "", 0
+    rows: list[tuple[str, int, float, float, str]] = []
+    first, different = "", 0
     with tempfile.TemporaryDirectory(prefix="bfcl-shards-") as scratch:
         serve = [*COMMAND, "serve", "--port", "0", "--mistakes", arguments.mistakes]
         with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as endpoint:
@@ -49,7 +50,7 @@ def main() -> int:
                         different += result != first
                         base = rows[0][2] if rows else seconds
                         said = "first" if not rows else "the same" if result == first else "DIFFERENT"
-                        rows.append([executor, count, seconds, base / seconds, said])
+                        rows.append((executor, count, seconds, base / seconds, said))
                         print(f"{executor} {count}: {seconds:.0f} s, {said}", file=sys.stderr, flush=True)
             finally:
                 endpoint.terminate()

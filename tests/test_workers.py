@@ -360,7 +360,7 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_progress_stays_on_one_line_which_ends_before_anything_else(tmp_path: Path) -> None:
     runs = split(quick_run("http://a/v1", tmp_path), [3, 2], ["http://a/v1"], 2)
     out = Terminal()
-    progress = Progress(out, clock=lambda: 0.0, columns=lambda: 20)
+    progress = Progress(out, clock=lambda: 0.0, columns=lambda _: 20)
     progress.update(runs)
     progress.say("shard 1/2: ended by SIGKILL")
     progress.finish(runs)

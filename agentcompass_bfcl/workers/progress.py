@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from agentcompass_bfcl.workers.plan import ShardRun
 _FINISHED = ("normal", "error", "fatal")
 _SECONDS_APART = 5.0
 _SECONDS_IN_PLACE = 1.0
+_USUAL_COLUMNS = 80
 _CLEAR = "\r\x1b[K"
 
 
@@ -42,9 +42,9 @@ class Progress:
         shown: bool = True,
         plain: bool = False,
         clock: Callable[[], float] = time.monotonic,
-        columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns,
+        columns: Callable[[TextIO], int] | None = None,
     ) -> None:
-        self._stream, self._shown, self._clock, self._columns = stream, shown, clock, columns
+        self._stream, self._shown, self._clock, self._columns = stream, shown, clock, columns or _columns
         self._in_place = stream.isatty() and not plain
         self._last_line = ""
         self._next_time = clock()
@@ -74,11 +74,18 @@ class Progress:
         self._next_time = self._clock() + (_SECONDS_IN_PLACE if self._in_place else _SECONDS_APART)
         line = progress_line(runs)
         if self._in_place:
-            line = line[: max(1, self._columns() - 1)]  # one that wraps cannot be written over
+            line = line[: self._columns(self._stream) - 1]  # one that wraps cannot be written over
         if line != self._last_line:
             self._last_line = line
             self._stream.write(f"{_CLEAR}{line}" if self._in_place else f"{line}\n")
             self._stream.flush()
+
+
+def _columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS  # 0 where nobody has set a size
+    except OSError:
+        return _USUAL_COLUMNS
 
 
 def _entries(folder: Path) -> int:
