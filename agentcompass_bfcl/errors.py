@@ -7,6 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+_MOST_SHOWN = 160  # characters of a value in a message
+
+
+def shortened(value: object) -> str:
+    """Write a value for a message, cut where it would make the line unreadable."""
+    text = str(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
 
 class BfclError(Exception):
     """Base of every refusal of this package."""

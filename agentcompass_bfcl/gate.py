@@ -12,7 +12,7 @@ from typing import Any
 
 from agentcompass_bfcl.baseline import Baseline, Bound
 from agentcompass_bfcl.draw import DrawSpec, fingerprint
-from agentcompass_bfcl.errors import BfclError, ResultError
+from agentcompass_bfcl.errors import BfclError, ResultError, shortened
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.run_record import RunRecord
 from agentcompass_bfcl.verification import verify
@@ -203,8 +203,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=_for_json)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+    return shortened(json.dumps(value, ensure_ascii=False, default=_for_json))
 
 
 def _for_json(value: object) -> float | str:

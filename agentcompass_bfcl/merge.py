@@ -14,7 +14,7 @@ from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.collect import NOT_RUN
 from agentcompass_bfcl.dataset import Dataset, Entry
 from agentcompass_bfcl.draw import DrawSpec, fingerprint, select
-from agentcompass_bfcl.errors import BfclError, MergeError, ResultError, ShardError
+from agentcompass_bfcl.errors import BfclError, MergeError, ResultError, ShardError, shortened
 from agentcompass_bfcl.identity import QUESTION_KEYS, differences
 from agentcompass_bfcl.result import ResultDocument, build_document
 from agentcompass_bfcl.rows import Row, tally_rows
@@ -28,7 +28,6 @@ _SAME_RUN = (*QUESTION_KEYS, "draw", "spec", "scope", "model", "harness", "versi
 _PER_SHARD = frozenset({"base_url", "concurrency"})
 # A row the official checker gives no verdict on is no fault of the shard that has it.
 CHECKER_REASONS = frozenset({"checker_raised", "checker_died", "time_limit", "output_too_large"})
-_MOST_SHOWN = 160  # characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,8 @@ def _of_one_run(records: Sequence[RunRecord], found: _Inspection) -> list[RunRec
             continue
         for key, (expected, got) in differences(reference.identity, record.identity, _SAME_RUN).items():
             found.faults.append(
-                f"{_name(record)}: of another run: {key} is {_short(got)}, and {_short(expected)} in {reference.source}"
+                f"{_name(record)}: of another run: {key} is {shortened(got)},"
+                f" and {shortened(expected)} in {reference.source}"
             )
     return agreeing
 
@@ -100,7 +100,7 @@ def _draw(records: Sequence[RunRecord], dataset: Dataset, found: _Inspection) ->
         raise MergeError(f"{_name(records[0])}: not a shard of a draw (its rows were taken as they were)")
     if identity.get("dataset") != dataset.identity:
         raise MergeError(
-            f"{_name(records[0])}: its data set is {_short(identity.get('dataset'))}, and {dataset.identity} here"
+            f"{_name(records[0])}: its data set is {shortened(identity.get('dataset'))}, and {dataset.identity} here"
         )
     try:
         spec = DrawSpec(
@@ -116,7 +116,7 @@ def _draw(records: Sequence[RunRecord], dataset: Dataset, found: _Inspection) ->
     expected = fingerprint(spec, (entry.id for entry in entries))
     if identity.get("draw_fingerprint") != expected:
         found.faults.append(
-            f"{_name(records[0])}: its draw has the fingerprint {_short(identity.get('draw_fingerprint'))},"
+            f"{_name(records[0])}: its draw has the fingerprint {shortened(identity.get('draw_fingerprint'))},"
             f" and the same rule gives {expected} here"
         )
     return spec, entries
@@ -243,11 +243,6 @@ def _place(entries: tuple[Entry, ...]) -> Callable[[Row], int]:
 
 def _name(record: RunRecord) -> str:
     return f"shard {record.identity.get('shard', 'unknown')} ({record.source})"
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _refuse(found: _Inspection) -> None:

@@ -61,23 +61,19 @@ def merge_paths(
     where another run of its shard has one. Raises ``MergeError`` for everything that cannot be read, at once.
     """
     records: list[RunRecord] = []
-    unreadable: list[tuple[Path, str]] = []
+    unreadable: list[tuple[str | None, str]] = []  # which shard, where that can be told, and what is wrong
     for path in paths:
         found = list(find_run_dirs(path))
         if not found:
-            unreadable.append((path, f"{path}: no run directory in it"))
+            unreadable.append((None, f"{path}: no run directory in it"))
         for place in found:
             try:
                 records.append(read_record(place))
             except BfclError as error:
-                unreadable.append((place, str(error)))
+                unreadable.append((_shard(place), str(error)))
     shards = {str(record.identity.get("shard")) for record in records}
-    notes = [
-        f"{text}; passed over for another run of its shard" for place, text in unreadable if _shard(place) in shards
-    ]
-    faults = [
-        f"shard {_shard(place) or 'unknown'}: torn: {text}" for place, text in unreadable if _shard(place) not in shards
-    ]
+    notes = [f"{text}; passed over for another run of its shard" for shard, text in unreadable if shard in shards]
+    faults = [f"shard {shard or 'unknown'}: torn: {text}" for shard, text in unreadable if shard not in shards]
     if faults:
         raise MergeError(f"{len(faults)} faults: {'; '.join(faults)}", tuple(faults))
     merged = merge(records, dataset, allow_errors=allow_errors, facts=facts)

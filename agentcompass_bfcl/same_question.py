@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from agentcompass_bfcl.errors import CompareError
+from agentcompass_bfcl.errors import CompareError, shortened
 from agentcompass_bfcl.identity import QUESTION_KEYS, differences
 from agentcompass_bfcl.run_record import RunRecord
 
 # What may differ without making the comparison meaningless, and is worth a word.
 _NOTED = ("harness", "concurrency", "scope", "source")
-_LONGEST_VALUE = 160
 
 
 def require_same_question(first: RunRecord, second: RunRecord, allow: Collection[str]) -> tuple[str, ...]:
@@ -22,7 +21,7 @@ def require_same_question(first: RunRecord, second: RunRecord, allow: Collection
     """
     notes = []
     for key, (before, after) in differences(first.identity, second.identity, QUESTION_KEYS).items():
-        said = f"{key} is {_short(before)} in {first.source} and {_short(after)} in {second.source}"
+        said = f"{key} is {shortened(before)} in {first.source} and {shortened(after)} in {second.source}"
         if key not in allow:
             raise CompareError(f"not the same question: {said}; --allow {key} compares them all the same")
         rule = f"; {before} counts for both" if key == "on_error" else ""
@@ -33,15 +32,10 @@ def require_same_question(first: RunRecord, second: RunRecord, allow: Collection
         )
     before, after = _noted(first), _noted(second)
     found = differences(before, after, {**before, **after})
-    return (*notes, *(f"{key}: {_short(one)}, then {_short(other)}" for key, (one, other) in found.items()))
+    return (*notes, *(f"{key}: {shortened(one)}, then {shortened(other)}" for key, (one, other) in found.items()))
 
 
 def _noted(record: RunRecord) -> dict[str, Any]:
     versions = record.identity.get("versions")
     named = versions.items() if isinstance(versions, Mapping) else ()
     return {key: record.identity.get(key) for key in _NOTED} | {f"version of {name}": held for name, held in named}
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."

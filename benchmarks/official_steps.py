@@ -31,7 +31,7 @@ def by_official_steps(official: Official, entry: Entry, output: Json, mode: Mode
             for call in output:
                 name = list(call.keys())[0]  # noqa: RUF015 - as upstream: an IndexError where there is none
                 decoded.append({name: json.loads(call[name])})
-    except Exception:  # noqa: BLE001 - as upstream
+    except Exception:  # noqa: BLE001 - upstream's rule: whatever its decoder raises on is no call
         decoded = None
         if not relevance:
             return "miss ast_decoder:decoder_failed"

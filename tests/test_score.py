@@ -16,6 +16,7 @@ from agentcompass_bfcl.response import Call, Calls, Silence, Text
 from agentcompass_bfcl.score import Hit, Miss, Unscored, score_output, score_sample
 from agentcompass_bfcl.subsets import SINGLE_TURN_SUBSETS, Language, Rule, subset_named
 from agentcompass_bfcl.task import Mode
+from runaways import row_with
 
 AST_SUBSETS = [name for name in SINGLE_TURN_SUBSETS if subset_named(name).rule is Rule.AST]
 OTHER_SUBSETS = [name for name in SINGLE_TURN_SUBSETS if name not in AST_SUBSETS]
@@ -184,16 +185,6 @@ def with_argument(entry: Entry, name: str, text: str) -> Any:
     return [{tool: f"{json.dumps(others).removesuffix('}')}{', ' if others else ''}{json.dumps(name)}: {text}}}"}]
 
 
-def first_row_with(dataset: Dataset, subset: str, type_name: str) -> tuple[Entry, str]:
-    """Find a row whose reference call gives a parameter of this documented type."""
-    for entry in dataset.rows[subset]:
-        given_names = json.loads(reference_calls(entry)[0][1])
-        for name, schema in entry.functions()[0]["parameters"]["properties"].items():
-            if schema["type"] == type_name and name in given_names:
-                return entry, name
-    raise LookupError(f"no row of {subset} has a parameter of type {type_name}")
-
-
 @pytest.mark.parametrize(
     ("subset", "type_name", "argument", "reason"),
     [
@@ -207,7 +198,7 @@ def first_row_with(dataset: Dataset, subset: str, type_name: str) -> tuple[Entry
 def test_an_output_that_breaks_the_checker_leaves_its_own_row_unscored_and_no_other(
     subset: str, type_name: str, argument: str, reason: str, dataset: Dataset, official: Official
 ) -> None:
-    entry, name = first_row_with(dataset, subset, type_name)
+    entry, name = row_with(dataset, subset, type_name)
     verdict = score_output(entry, with_argument(entry, name, argument), official)
     assert isinstance(verdict, Unscored)
     assert verdict.reason == "checker_raised"
@@ -216,7 +207,7 @@ def test_an_output_that_breaks_the_checker_leaves_its_own_row_unscored_and_no_ot
 
 
 def test_a_detail_is_cut_to_a_length_a_record_can_keep(dataset: Dataset, official: Official) -> None:
-    entry, name = first_row_with(dataset, "simple_python", "string")
+    entry, name = row_with(dataset, "simple_python", "string")
     verdict = score_output(entry, with_argument(entry, name, json.dumps("x" * 50_000)), official)
     assert isinstance(verdict, Miss)
     assert len(verdict.detail) == 2003
@@ -287,7 +278,7 @@ def test_the_reference_answer_still_hits_when_the_order_of_arguments_changes(
 def test_languages_are_judged_by_their_own_converters(dataset: Dataset, official: Official) -> None:
     for subset in ("simple_java", "simple_javascript"):
         assert subset_named(subset).language is not Language.PYTHON
-        entry, name = first_row_with(dataset, subset, "integer")
+        entry, name = row_with(dataset, subset, "integer")
         ((_, arguments),) = reference_calls(entry)
         as_number = str(json.loads(arguments)[name])
         assert score_output(entry, with_argument(entry, name, json.dumps(as_number)), official) == Hit()

@@ -20,6 +20,7 @@ from agentcompass_bfcl.drawn_rows import drawn_attempts
 from agentcompass_bfcl.explain import differences
 from agentcompass_bfcl.report.chart import SERIES_COLOURS, score_chart
 from agentcompass_bfcl.report.escaping import xml_text
+from agentcompass_bfcl.report.numbers import interval, number
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.run_dir import Attempt
 from agentcompass_bfcl.run_record import RunRecord
@@ -102,8 +103,7 @@ def render_html(
 
 def _environment() -> Environment:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["number"] = lambda value: "-" if value is None else f"{value:.2f}"
-    environment.filters["interval"] = lambda pair: "-" if pair is None else f"{pair[0]:.2f} to {pair[1]:.2f}"
+    environment.filters |= {"number": number, "interval": interval}
     environment.filters["points"] = lambda value: f"{float(value) * 100:+.2f}"
     return environment
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from agentcompass_bfcl.report.escaping import markdown_text
+from agentcompass_bfcl.report.numbers import error_bars, number
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.statistics import Estimate
 from agentcompass_bfcl.subsets import CATEGORIES
-
-_NONE = "-"
 
 
 def render_markdown(document: ResultDocument) -> str:
@@ -31,26 +30,15 @@ def render_markdown(document: ResultDocument) -> str:
         "",
         "| score | % | std. error | 95 % interval | clustered |",
         "|---|--:|--:|--:|--:|",
-        *(f"| {name} | {_number(score)} | {_bars(bars.get(name))} |" for name, score in scores.items()),
+        *(f"| {name} | {number(score)} | {' | '.join(error_bars(bars.get(name)))} |" for name, score in scores.items()),
         "",
         "| subset | hits | n | errors | accuracy % |",
         "|---|--:|--:|--:|--:|",
         *(
-            f"| {name} | {found.hits} | {found.n} | {found.errors} | {_number(found.accuracy)} |"
+            f"| {name} | {found.hits} | {found.n} | {found.errors} | {number(found.accuracy)} |"
             for name, found in details.subsets.items()
         ),
         "",
         f"`{markdown_text(str(extra.get('fingerprint')))}`",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _number(value: float | None) -> str:
-    return _NONE if value is None else f"{value:.2f}"
-
-
-def _bars(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return f"{_NONE} | {_NONE} | {_NONE}"
-    interval = _NONE if estimate.interval is None else "{:.2f} to {:.2f}".format(*estimate.interval)
-    return f"{_number(estimate.standard_error)} | {interval} | {_number(estimate.clustered_standard_error)}"

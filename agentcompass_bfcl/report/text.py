@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from agentcompass_bfcl.report.numbers import UNDEFINED, error_bars, number
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.statistics import Estimate
 from agentcompass_bfcl.subsets import CATEGORIES, category_of
 
-_NO_SCORE = "-"
 _LINE = 100
 
 
@@ -24,7 +24,7 @@ def render_text(result: ResultDocument, run_dir: Path | None = None) -> str:
 
 def _subset_table(result: ResultDocument) -> str:
     rows = [
-        [name, subset.category or _NO_SCORE, subset.hits, subset.n, subset.errors, _percent(subset.accuracy)]
+        [name, subset.category or UNDEFINED, subset.hits, subset.n, subset.errors, number(subset.accuracy)]
         for name, subset in result.details.subsets.items()
     ]
     headers = ["subset", "category", "hits", "n", "errors", "accuracy %"]
@@ -50,7 +50,7 @@ def _score_table(result: ResultDocument) -> str:
     if statistics is not None:
         headers, width = [*headers, "std. error", "95 % interval", "clustered"], 5
     few = _few(result)
-    cells = [[label, _percent(score), *_bars(bars.get(name), mark=name in few)][:width] for name, label, score in rows]
+    cells = [[label, number(score), *_bars(bars.get(name), mark=name in few)][:width] for name, label, score in rows]
     alignment = ("left", *["right"] * (width - 1))
     return tabulate(cells, headers=headers, tablefmt="simple", colalign=alignment, disable_numparse=True)
 
@@ -64,16 +64,8 @@ def _few(result: ResultDocument) -> set[str]:
 
 
 def _bars(estimate: Estimate | None, *, mark: bool) -> list[str]:
-    """Write the error bars; a standard error that is undefined is a dash and never 0."""
-    if estimate is None:
-        return [_NO_SCORE] * 3
-    interval = _NO_SCORE if estimate.interval is None else "{:.2f} to {:.2f}".format(*estimate.interval)
-    clustered = _percent(estimate.clustered_standard_error)
-    return [
-        _percent(estimate.standard_error),
-        interval,
-        f"{clustered}*" if mark and clustered != _NO_SCORE else clustered,
-    ]
+    error, ends, clustered = error_bars(estimate)
+    return [error, ends, f"{clustered}*" if mark and clustered != UNDEFINED else clustered]
 
 
 def _facts(result: ResultDocument, run_dir: Path | None) -> str:
@@ -125,14 +117,14 @@ def _attempts_text(result: ResultDocument) -> str:
     spread = None if result.details.statistics is None else result.details.statistics.attempts
     if spread is None:
         return ""
-    average = "" if spread.avg_at_k is None else f"avg@{spread.k} {_percent(spread.avg_at_k)}, "
+    average = "" if spread.avg_at_k is None else f"avg@{spread.k} {number(spread.avg_at_k)}, "
     apart = (
         ""
         if spread.standard_deviation is None
         else f"; between attempts std. deviation {spread.standard_deviation:.2f}"
     )
     return (
-        f"{average}pass@{spread.k} {_percent(spread.pass_at_k)}; {spread.rows_that_vary} rows came out both ways{apart}"
+        f"{average}pass@{spread.k} {number(spread.pass_at_k)}; {spread.rows_that_vary} rows came out both ways{apart}"
     )
 
 
@@ -168,7 +160,3 @@ def _errors_text(result: ResultDocument) -> str:
 def _tally_text(counts: Mapping[str, int]) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return "\n".join(f"{count:>4}  {name}" for name, count in ordered)
-
-
-def _percent(value: float | None) -> str:
-    return _NO_SCORE if value is None else f"{value:.2f}"
