@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 type Json = Any  # a parsed JSON value
@@ -11,26 +12,44 @@ type Json = Any  # a parsed JSON value
 _LEFT_OUT = ""  # in a list of accepted values: the parameter may be left out
 
 
-def differences(decoded: Sequence[Mapping[str, Json]], answers: Sequence[Mapping[str, Json]]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference, in a sentence, and where it is to be seen.
+
+    ``call`` and ``answer`` are places in the two lists, None where a side has nothing; ``parameter`` is None where it
+    is not about a single one.
+    """
+
+    text: str
+    call: int | None = None
+    answer: int | None = None
+    parameter: str | None = None
+
+
+def differences(decoded: Sequence[Mapping[str, Json]], answers: Sequence[Mapping[str, Json]]) -> list[Difference]:
     """Say how decoded calls differ from the reference answers, one sentence each.
 
     ``decoded`` is ``[{name: {parameter: value}}]``, ``answers`` ``[{name: {parameter: [accepted values]}}]``. Calls are
     paired by name in order, as a reader would; the verdict itself is the official checker's. Empty when nothing
     differs on the face of it, for instance when the checker objects to a type.
     """
-    found: list[str] = []
-    left = [next(iter(call.items())) for call in decoded if call]
+    found: list[Difference] = []
+    left = [(place, *next(iter(call.items()))) for place, call in enumerate(decoded) if call]
     if len(left) != len(answers):
-        found.append(f"{len(left)} call{'' if len(left) == 1 else 's'} where {len(answers)} would be right")
-    for answer in answers:
+        found.append(Difference(f"{len(left)} call{'' if len(left) == 1 else 's'} where {len(answers)} would be right"))
+    for number, answer in enumerate(answers):
         name, accepted = next(iter(answer.items()))
-        match = next((call for call in left if _same_name(call[0], name)), None)
+        match = next((call for call in left if _same_name(call[1], name)), None)
         if match is None:
-            found.append(f"no call of {name}")
+            found.append(Difference(f"no call of {name}", answer=number))
             continue
         left.remove(match)
-        found.extend(f"{name}: {difference}" for difference in _argument_differences(match[1], accepted))
-    found.extend(f"a call of {name}, which is not in the reference" for name, _ in left)
+        place, _, arguments = match
+        found.extend(
+            Difference(f"{name}: {text}", place, number, parameter)
+            for text, parameter in _argument_differences(arguments, accepted)
+        )
+    found.extend(Difference(f"a call of {name}, which is not in the reference", call=place) for place, name, _ in left)
     return found
 
 
@@ -38,20 +57,20 @@ def _same_name(called: str, documented: str) -> bool:
     return called == documented or called == documented.replace(".", "_")
 
 
-def _argument_differences(arguments: Json, accepted: Mapping[str, Json]) -> list[str]:
+def _argument_differences(arguments: Json, accepted: Mapping[str, Json]) -> Iterator[tuple[str, str | None]]:
+    """Give each difference and the parameter it is about."""
     if not isinstance(arguments, Mapping):
-        return [f"its arguments are {_short(arguments)}, not an object"]
-    found = []
+        yield f"its arguments are {_short(arguments)}, not an object", None
+        return
     for parameter, values in accepted.items():
         if parameter not in arguments:
             if _LEFT_OUT not in values:
-                found.append(f"{parameter} is missing; accepted: {_accepted(values)}")
+                yield f"{parameter} is missing; accepted: {_accepted(values)}", parameter
         elif not any(_alike(arguments[parameter], value) for value in values):
-            found.append(f"{parameter} is {_short(arguments[parameter])}; accepted: {_accepted(values)}")
-    found.extend(
-        f"{parameter} is not a parameter of the reference" for parameter in arguments if parameter not in accepted
-    )
-    return found
+            yield f"{parameter} is {_short(arguments[parameter])}; accepted: {_accepted(values)}", parameter
+    for parameter in arguments:
+        if parameter not in accepted:
+            yield f"{parameter} is not a parameter of the reference", parameter
 
 
 def _alike(value: Json, accepted: Json) -> bool:

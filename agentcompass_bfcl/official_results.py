@@ -29,6 +29,7 @@ MOST_FAULTS = 1_000  # in one file; whatever has more is no result file, and fau
 # bfcl-eval stores a failed request as an answer that begins so, and never tries it again.
 _INFERENCE_ERROR_TEXT = "Error during inference:"
 _LONGEST_DETAIL = 2_000
+_LARGEST_AMOUNT = 1_000_000_000  # tokens, or seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,18 @@ class ResultFault:
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """One sample's stored output, not judged yet. With a ``failure`` there was no answer to store."""
+    """One sample's stored output, not judged yet. With a ``failure`` there was no answer to store.
+
+    Tokens and latency are None where nobody stored them.
+    """
 
     id: str
     output: Json
     failure: Unscored | None = None
     truncated: bool = False
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    latency_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +240,28 @@ def _row(
     if sample_id in seen:
         return f"{sample_id} stands already in line {seen[sample_id]}"
     seen[sample_id] = number
-    return StoredRow(sample_id, record["result"]) if "result" in record else f"{sample_id} has no key 'result'"
+    if "result" not in record:
+        return f"{sample_id} has no key 'result'"
+    seconds = _amount(record.get("latency"))
+    return StoredRow(
+        sample_id,
+        record["result"],
+        prompt_tokens=_count(record.get("input_token_count")),
+        completion_tokens=_count(record.get("output_token_count")),
+        latency_ms=None if seconds is None else seconds * 1000,
+    )
+
+
+def _count(value: Json) -> int | None:
+    amount = _amount(value)
+    return None if amount is None else int(amount)
+
+
+def _amount(value: Json) -> float | None:
+    """Take a number that can be a count or a time; what a file says besides the output spoils no row."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= _LARGEST_AMOUNT else None
 
 
 def _json_object(line: bytes) -> dict[str, Json] | str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from agentcompass_bfcl import __version__
 from agentcompass_bfcl.aggregate import OnError
+from agentcompass_bfcl.attempt import AttemptRecord
 from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.collect import NO_VERDICT, NOT_RUN
 from agentcompass_bfcl.dataset import Dataset, Entry
@@ -49,12 +50,13 @@ def rescore(
     scope: Scope,
     facts: Mapping[str, Any],
     on_error: OnError = OnError.FAIL,
+    keep: Callable[[StoredRow, VerdictRow], None] | None = None,
 ) -> Rescored:
     """Judge stored rows and count them against those that have to be there.
 
     A row in scope that is missing is an error of type ``not_run``; one outside is passed over. ``facts`` are added to
-    the result's identity: mode, model, source. Rows are judged as they come and not kept. Raises ``DatasetError`` for
-    an id that does not exist, ``TallyError`` for one that comes twice.
+    the result's identity: mode, model, source. Rows are judged as they come, given to ``keep`` and not held here.
+    Raises ``DatasetError`` for an id that does not exist, ``TallyError`` for one that comes twice.
     """
     expected = expected_rows(scope, dataset)
     wanted = None if expected is None else {entry.id for entry in expected}
@@ -69,6 +71,8 @@ def rescore(
             raise TallyError(f"{row.id} is counted twice")
         verdicts[row.id] = VerdictRow(row.id, entry.subset, row.failure or judge(entry, row.output))
         truncated += row.truncated
+        if keep is not None:
+            keep(row, verdicts[row.id])
     judged = tuple(verdicts.values())
     entries = present_rows(verdicts, dataset) if expected is None else expected
     counted = tuple(Row(entry.id, entry.subset, (_outcome(verdicts.get(entry.id)),)) for entry in entries)
@@ -117,7 +121,14 @@ def run_rows(attempts: Iterable[Attempt]) -> Iterator[StoredRow]:
         if attempt.record is None:
             yield StoredRow(attempt.sample_id, None, Unscored(attempt.error_code or NO_VERDICT, attempt.problem))
         else:
-            yield StoredRow(attempt.sample_id, attempt.record.output, truncated=attempt.record.truncated)
+            yield StoredRow(
+                attempt.sample_id,
+                attempt.record.output,
+                truncated=attempt.record.truncated,
+                prompt_tokens=attempt.record.prompt_tokens,
+                completion_tokens=attempt.record.completion_tokens,
+                latency_ms=attempt.record.latency_ms,
+            )
 
 
 def run_scope(request: RunRequest) -> Drawn:
@@ -141,6 +152,26 @@ def run_facts(request: RunRequest) -> dict[str, Any]:
         "attempts": dict(request.attempts),
         "source": "outputs of an AgentCompass run",
     }
+
+
+def judged_attempt(row: StoredRow, judged: VerdictRow) -> Attempt:
+    """Give a judged row as the attempt it was, for a report; the output of a hit is not kept, nobody looks at it."""
+    match judged.verdict:
+        case Unscored(reason, detail):
+            return Attempt(row.id, judged.subset, 1, None, reason, detail)
+        case Miss(error_type, detail):
+            verdict: dict[str, Any] = {"verdict": "miss", "error_type": error_type, "detail": detail}
+        case Hit():
+            verdict = {"verdict": "hit"}
+    record = AttemptRecord(
+        **verdict,
+        output=None if verdict["verdict"] == "hit" else row.output,
+        finish_reason="length" if row.truncated else None,
+        prompt_tokens=row.prompt_tokens,
+        completion_tokens=row.completion_tokens,
+        latency_ms=row.latency_ms,
+    )
+    return Attempt(row.id, judged.subset, 1, record, None, "")
 
 
 def _outcome(row: VerdictRow | None) -> Outcome:

@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from agentcompass_bfcl.dataset import Dataset
-from agentcompass_bfcl.explain import differences
+from agentcompass_bfcl.explain import Difference
+from agentcompass_bfcl.explain import differences as structured
 from agentcompass_bfcl.official import decode_function_calls
 from agentcompass_bfcl.reference import UNPASSABLE, reference_calls
+
+
+def differences(decoded: list[dict[str, Any]], answers: list[dict[str, Any]]) -> list[str]:
+    return [found.text for found in structured(decoded, answers)]
+
 
 _AREA = {"geometry.area": {"base": [10], "height": [5, 5.0], "unit": ["", "cm"], "name": ["Triangle A"]}}
 
@@ -76,3 +82,13 @@ def test_python_reference_answers_differ_from_nothing(dataset: Dataset) -> None:
             continue  # Java and JavaScript values are written in the language's own syntax
         calls = decode_function_calls([{name: arguments} for name, arguments in reference_calls(entry)])
         assert differences(calls, entry.reference_answers()) == [], entry.id
+
+
+def test_a_difference_says_in_which_call_answer_and_parameter_it_is_to_be_seen() -> None:
+    answers = [{"f": {"x": [1]}}, {"g": {"y": [2]}}, {"h": {}}]
+    assert structured([{"e": {}}, {"g": {"y": 3}}, {"f": {"x": 1, "z": 0}}], answers) == [
+        Difference("f: z is not a parameter of the reference", call=2, answer=0, parameter="z"),
+        Difference("g: y is 3; accepted: 2", call=1, answer=1, parameter="y"),
+        Difference("no call of h", answer=2),
+        Difference("a call of e, which is not in the reference", call=0),
+    ]

@@ -16,11 +16,10 @@ import pytest
 from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.compare import compare
 from agentcompass_bfcl.dataset import Dataset
-from agentcompass_bfcl.report.html import render_html
 from agentcompass_bfcl.run_record import read_record
 from host_runs import Finished
 from records import MISS, record, two_in_three
-from test_report_html import HOSTILE, hostile_run
+from test_report_html import HOSTILE, hostile_run, page_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
@@ -70,9 +69,9 @@ def reports(lean: Finished, dataset: Dataset, tmp_path_factory: pytest.TempPathF
     folder = tmp_path_factory.mktemp("reports")
     first, second = record(dataset), record(dataset, lambda e: (MISS,) if e.row == 0 else two_in_three(e), model="new")
     pages = {
-        "run": render_html([read_record(lean.run_dir)], dataset),
-        "hostile": render_html([hostile_run(folder / "hostile", dataset)], dataset),
-        "two": render_html([first, second], dataset, [compare(first, second, clusters(dataset.by_id.values()))]),
+        "run": page_of([read_record(lean.run_dir)], dataset),
+        "hostile": page_of([hostile_run(folder / "hostile", dataset)], dataset),
+        "two": page_of([first, second], dataset, [compare(first, second, clusters(dataset.by_id.values()))]),
     }
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(page, encoding="utf-8")

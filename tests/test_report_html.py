@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,21 @@ import pytest
 from agentcompass_bfcl.attempt import AttemptRecord
 from agentcompass_bfcl.cli import main
 from agentcompass_bfcl.clusters import clusters
-from agentcompass_bfcl.compare import compare
+from agentcompass_bfcl.compare import Comparison, compare
 from agentcompass_bfcl.dataset import Dataset
-from agentcompass_bfcl.report.html import render_html
+from agentcompass_bfcl.drawn_rows import drawn_attempts
+from agentcompass_bfcl.report.html import Reported, render_html
 from agentcompass_bfcl.run_record import RunRecord, read_record
 from fresh_python import run_python
 from host_runs import Finished
 from records import MISS, record, two_in_three, written
 from result_trees import write_run
+
+
+def page_of(records: list[RunRecord], dataset: Dataset, comparisons: Sequence[Comparison] = ()) -> str:
+    runs = [Reported(found, drawn_attempts(found.source, dataset) if found.is_directory else ()) for found in records]
+    return render_html(runs, dataset, comparisons)
+
 
 HOSTILE = "<script>alert(1)</script></style>{{ 7 * 7 }}{% raw %}\u202e\x00\ud800\"'><img src=x onerror=alert(2)>"
 
@@ -60,7 +68,7 @@ def hostile_run(folder: Path, dataset: Dataset) -> RunRecord:
 
 
 def test_no_text_of_a_model_becomes_markup_or_a_template(dataset: Dataset, tmp_path: Path) -> None:
-    page = Page(render_html([hostile_run(tmp_path, dataset)], dataset))
+    page = Page(page_of([hostile_run(tmp_path, dataset)], dataset))
     assert len(page.of("script")) == 1
     assert page.of("img") == []
     assert len(page.of("style")) == 2  # the page's and the chart's
@@ -71,13 +79,13 @@ def test_no_text_of_a_model_becomes_markup_or_a_template(dataset: Dataset, tmp_p
 
 
 def test_gigantic_texts_are_cut_and_say_so(dataset: Dataset, tmp_path: Path) -> None:
-    text = render_html([hostile_run(tmp_path, dataset)], dataset)
+    text = page_of([hostile_run(tmp_path, dataset)], dataset)
     assert len(text) < 500_000
     assert f"({len(HOSTILE) * 20_000} characters)" in text
 
 
 def test_the_page_needs_no_network_and_allows_only_its_own_script(lean: Finished, dataset: Dataset) -> None:
-    text = render_html([read_record(lean.run_dir)], dataset)
+    text = page_of([read_record(lean.run_dir)], dataset)
     page = Page(text)
     (policy,) = [found["content"] for found in page.of("meta") if found.get("http-equiv") == "Content-Security-Policy"]
     assert policy is not None
@@ -93,7 +101,7 @@ def test_the_page_needs_no_network_and_allows_only_its_own_script(lean: Finished
 def test_every_miss_and_error_of_a_run_is_listed_with_what_was_expected_and_given(
     lean: Finished, dataset: Dataset
 ) -> None:
-    page = Page(render_html([read_record(lean.run_dir)], dataset))
+    page = Page(page_of([read_record(lean.run_dir)], dataset))
     listed = page.of("details")
     tallies = lean.result.tallies().values()
     assert len(listed) == sum(tally.n - tally.hits + tally.errors for tally in tallies)
@@ -105,7 +113,7 @@ def test_every_miss_and_error_of_a_run_is_listed_with_what_was_expected_and_give
 
 def test_the_weights_on_the_page_add_up_to_normalized(dataset: Dataset) -> None:
     found = record(dataset)
-    text = render_html([found], dataset)
+    text = page_of([found], dataset)
     rows = re.findall(r'<td class="n">(\d+/\d+|\d+/1)</td><td class="n">[\d.]+</td><td class="n">([\d/]+)</td>', text)
     total = 0.0
     for share, weight in rows:
@@ -120,7 +128,7 @@ def test_several_runs_are_laid_over_each_other_with_what_flipped(dataset: Datase
     first = record(dataset, source="a")
     second = record(dataset, lambda entry: (MISS,) if entry.id == "multiple_0" else two_in_three(entry), source="b")
     comparison = compare(first, second, clusters(dataset.by_id.values()))
-    text = render_html([first, second], dataset, [comparison])
+    text = page_of([first, second], dataset, [comparison])
     assert "some-model (1)" in text
     assert "some-model (2)" in text
     assert "0 rows gained, 1 lost of 192" in text
@@ -129,7 +137,7 @@ def test_several_runs_are_laid_over_each_other_with_what_flipped(dataset: Datase
 
 def test_the_same_runs_give_the_same_bytes(lean: Finished, dataset: Dataset) -> None:
     records = [read_record(lean.run_dir), record(dataset)]
-    assert render_html(records, dataset) == render_html(records, dataset)
+    assert page_of(records, dataset) == page_of(records, dataset)
 
 
 @pytest.mark.parametrize(("form", "begins"), [("html", "<!DOCTYPE html>"), ("md", "### BFCL"), ("text", "subset ")])

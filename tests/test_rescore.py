@@ -469,6 +469,48 @@ def test_the_same_files_give_the_same_bytes(command: Command, model: Path, datas
     assert command(copy, "--json")[1] == first
 
 
+def test_the_report_of_stored_outputs_shows_misses_what_is_missing_tokens_and_the_comparison(
+    command: Command, dataset: Dataset, tmp_path: Path
+) -> None:
+    wrong = [{"wrong_function": "{}"}]
+    rows = dataset.rows["live_parallel"]
+    model = write_results(tmp_path / "result" / "one", [(entry, perfect_output(entry)) for entry in rows[:-1]])
+    other = write_results(tmp_path / "result" / "two", [(entry, wrong) for entry in rows])
+    path = result_path(other, "live_parallel")
+    lines = [{**json.loads(line), "input_token_count": 11, "latency": 0.25} for line in path.read_text().splitlines()]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    code, out, _ = command(str(model), str(other), "--report", str(tmp_path / "report.html"))
+    assert code == 0
+    assert "live_parallel" in out
+    page = (tmp_path / "report.html").read_text()
+    listed = re.findall(r'data-kind="([^"]*)" data-run="(\d)"', page)
+    assert sorted(listed) == [("not_run", "0"), *[("parallel_function_checker_no_order:wrong_count", "1")] * len(rows)]
+    assert "<mark>wrong_function</mark>" in page
+    assert f"0 rows gained, {len(rows) - 1} lost of {len(rows)}" in page
+    assert f'<td class="n">{11 * len(rows)}</td>' in page
+    assert '<th scope="row">latency, ms</th><td class="n">250</td>' in page
+
+
+def test_a_report_on_standard_output_stands_alone(command: Command, model: Path) -> None:
+    code, out, _ = command(str(model), "--report", "-")
+    assert code == 0
+    assert out.startswith("<!DOCTYPE html>")
+    assert out.endswith("</html>\n")
+
+
+@pytest.mark.parametrize("amount", ["7", True, -1, [1, 2], None, 1e300, 10**400])
+def test_tokens_and_latencies_that_make_no_sense_are_unknown_and_spoil_no_row(
+    amount: Any, dataset: Dataset, tmp_path: Path
+) -> None:
+    entry = dataset.rows["live_parallel"][0]
+    path = result_path(tmp_path / "model", entry.subset)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(result_line(entry.id, [], input_token_count=amount, output_token_count=3, latency=amount))
+    (results,) = find_results(path)
+    (row,) = read_rows(results, dataset)
+    assert row == StoredRow(entry.id, [], completion_tokens=3)
+
+
 def test_verdict_lines_are_the_rows_in_json(dataset: Dataset) -> None:
     rows = list(zip(dataset.rows["multiple"][2::-1], ["broken", "miss", "hit"], strict=True))
     lines = verdict_lines(judged(rows, dataset, RowsPresent()).verdicts).splitlines()

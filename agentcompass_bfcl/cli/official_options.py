@@ -47,6 +47,9 @@ def add_rescore_arguments(parser: argparse.ArgumentParser) -> None:
         "--verdicts", type=Path, metavar="FILE", help="write one JSON line a row; - prints them instead of the table"
     )
     output.add_argument("--json", action="store_true", help="print JSON for machines; a list for several models")
+    output.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the HTML report as well, several models over each other"
+    )
 
 
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:

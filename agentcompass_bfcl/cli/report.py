@@ -5,14 +5,9 @@ from __future__ import annotations
 import argparse
 
 from agentcompass_bfcl.cli.output_file import write_output
-from agentcompass_bfcl.clusters import clusters
-from agentcompass_bfcl.compare import Comparison, compare
-from agentcompass_bfcl.dataset import Dataset, read_dataset
-from agentcompass_bfcl.errors import CompareError
 from agentcompass_bfcl.report.markdown import render_markdown
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.run_record import RunRecord, read_record
-from agentcompass_bfcl.sources import open_pinned
 
 
 def run_command(namespace: argparse.Namespace) -> int:
@@ -27,19 +22,7 @@ def _text(records: list[RunRecord], namespace: argparse.Namespace) -> str:
         return "\n".join(render_text(record.document, record.source) for record in records)
     if namespace.format == "md":
         return "\n".join(render_markdown(record.document) for record in records)
-    from agentcompass_bfcl.report.html import render_html
+    from agentcompass_bfcl.cli.html_report import report_of_records  # templates and charts, which the others do without
+    from agentcompass_bfcl.sources import open_pinned
 
-    dataset = read_dataset(open_pinned(namespace.wheel))
-    comparisons, notes = _comparisons(records, dataset)
-    return render_html(records, dataset, comparisons, notes)
-
-
-def _comparisons(records: list[RunRecord], dataset: Dataset) -> tuple[list[Comparison], list[str]]:
-    named = clusters(dataset.by_id.values())
-    comparisons = []
-    try:
-        for other in records[1:]:
-            comparisons.append(compare(records[0], other, named))
-    except CompareError as error:
-        return [], [f"The runs cannot be compared: {error}"]
-    return comparisons, []
+    return report_of_records(records, open_pinned(namespace.wheel))

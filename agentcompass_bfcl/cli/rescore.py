@@ -14,14 +14,17 @@ from agentcompass_bfcl.cli.stored_outputs import Source, find_sources, judging_s
 from agentcompass_bfcl.dataset import Dataset, Entry, read_dataset
 from agentcompass_bfcl.errors import ConfigError
 from agentcompass_bfcl.official import load_official
-from agentcompass_bfcl.official_results import ResultFault, rows_only
+from agentcompass_bfcl.official_results import ResultFault, StoredRow, rows_only
 from agentcompass_bfcl.report.leaderboard import render_leaderboard
 from agentcompass_bfcl.report.text import render_text
-from agentcompass_bfcl.rescore import Rescored, rescore
+from agentcompass_bfcl.rescore import Rescored, judged_attempt, rescore
 from agentcompass_bfcl.response import without_leading_think
+from agentcompass_bfcl.run_dir import Attempt, in_attempt_order
+from agentcompass_bfcl.run_record import RunRecord
 from agentcompass_bfcl.score import Verdict
 from agentcompass_bfcl.sources import open_pinned
-from agentcompass_bfcl.verdicts import verdict_lines
+from agentcompass_bfcl.verdicts import VerdictRow, verdict_lines
+from agentcompass_bfcl.wheel import Wheel
 
 _MOST_LISTED = 20  # faults, with --keep-going
 
@@ -40,13 +43,19 @@ def run_command(namespace: argparse.Namespace) -> int:
         sources = _with_outputs(list(find_sources(namespace, settings, dataset)))
         if namespace.verdicts is not None and len(sources) > 1:
             raise ConfigError(f"--verdicts is for one model at a time, and {len(sources)} were given")
-        results = [_rescored(source, dataset, judge, faults) for source in sources]
+        attempts: list[list[Attempt]] = [[] for _ in sources]
+        results = [
+            _rescored(source, dataset, judge, faults, None if namespace.report is None else kept)
+            for source, kept in zip(sources, attempts, strict=True)
+        ]
     _report_faults(faults, keep_going=namespace.keep_going)
     if faults and not namespace.keep_going:
         return 1
     if namespace.verdicts is not None:
         write_output(namespace.verdicts, verdict_lines(results[0].verdicts))
-    if namespace.verdicts != STANDARD_OUTPUT:
+    if namespace.report is not None:
+        write_output(namespace.report, _report(sources, results, attempts, dataset, wheel))
+    if STANDARD_OUTPUT not in (namespace.verdicts, namespace.report):
         print(_json(results) if namespace.json else _text(sources, results), end="")
     return 0 if all(list(map(_anything_scored, sources, results))) else 1
 
@@ -58,8 +67,14 @@ def _with_outputs(sources: Sequence[Source]) -> list[Source]:
     return [source for source in sources if not source.is_empty]
 
 
-def _rescored(source: Source, dataset: Dataset, judge: Judge, faults: list[ResultFault]) -> Rescored:
+def _rescored(
+    source: Source, dataset: Dataset, judge: Judge, faults: list[ResultFault], kept: list[Attempt] | None
+) -> Rescored:
     settings = source.settings
+
+    def keep(row: StoredRow, judged: VerdictRow) -> None:
+        if kept is not None:
+            kept.append(judged_attempt(row, judged))
 
     def verdict(entry: Entry, output: Any) -> Verdict:
         if settings.strip_think and isinstance(output, str):
@@ -73,10 +88,30 @@ def _rescored(source: Source, dataset: Dataset, judge: Judge, faults: list[Resul
         scope=source.scope,
         facts=source.facts,
         on_error=settings.on_error,
+        keep=keep,
     )
     if result.outside:
         _note(f"{source.name}: {result.outside} rows outside the draw were passed over")
     return result
+
+
+def _report(
+    sources: Sequence[Source],
+    results: Sequence[Rescored],
+    attempts: Sequence[list[Attempt]],
+    dataset: Dataset,
+    wheel: Wheel,
+) -> str:
+    """Write the HTML report of what was judged, rows that were not there among it."""
+    from agentcompass_bfcl.cli.html_report import html_report
+    from agentcompass_bfcl.report.html import Reported
+
+    runs = []
+    for source, result, kept in zip(sources, results, attempts, strict=True):
+        missing = [judged_attempt(StoredRow(row.id, None), row) for row in result.verdicts[len(kept) :]]
+        record = RunRecord(source.folder, result.document, None, is_directory=False)
+        runs.append(Reported(record, in_attempt_order([*kept, *missing])))
+    return html_report(runs, dataset, wheel)
 
 
 def _report_faults(faults: Sequence[ResultFault], *, keep_going: bool) -> None:

@@ -57,7 +57,7 @@ def describe(attempt: Attempt, sources: Sources, mode: Mode) -> dict[str, Any]:
         "verdict": attempt.verdict,
         "type": attempt.kind,
         "detail": attempt.problem or ("" if record is None else record.detail),
-        "differences": differences(calls, reference) if missed and calls is not None else [],
+        "differences": [found.text for found in differences(calls, reference)] if missed and calls is not None else [],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
+from typing import Any
 
 import pygal
 from pygal.style import Style
@@ -13,22 +14,35 @@ from agentcompass_bfcl.statistics import Estimate
 from agentcompass_bfcl.subsets import CATEGORIES
 
 SERIES_COLOURS = 6
+_ROOM = 0.8  # of the way from one score to the next, for the results beside each other
 _SVG = "http://www.w3.org/2000/svg"
 
 
+class _Dots(pygal.XY):  # type: ignore[misc]  # pygal has no annotations
+    """An XY chart with whiskers: pygal 3.0 measures them from the whole point, where only Line gives it a number."""
+
+    def _confidence_interval(self, node: Any, x: float, y: float, value: tuple[float, float], metadata: Any) -> None:
+        super()._confidence_interval(node, x, y, value[1], metadata)
+
+
 def score_chart(documents: Sequence[ResultDocument], names: Sequence[str]) -> str:
-    """Draw both headline scores, the categories and the subsets of one or more results, a colour a result."""
+    """Draw both headline scores, the categories and the subsets of one or more results, a colour a result.
+
+    Results stand beside each other, since nearly equal ones would hide one another.
+    """
     labels = [
         "overall",
         "normalized",
         *CATEGORIES,
         *sorted({name for found in documents for name in found.details.subsets}),
     ]
-    chart = pygal.Line(
+    chart = _Dots(
         stroke=False,
         dots_size=4,
         x_label_rotation=40,
         range=(0, 100),
+        xrange=(-_ROOM / 2, len(labels) - 1 + _ROOM / 2),
+        show_x_guides=False,
         width=960,
         height=440,
         margin=10,
@@ -38,18 +52,21 @@ def score_chart(documents: Sequence[ResultDocument], names: Sequence[str]) -> st
         truncate_legend=60,
         truncate_label=40,
         value_formatter=lambda value: f"{value:.0f} %",
+        x_value_formatter=lambda place: labels[round(place)],
         y_labels=range(0, 101, 20),
         no_data_text="no scores",
         style=_style(),
     )
     chart.uuid = "scores"  # otherwise another one every time
-    chart.x_labels = labels
-    for document, name in zip(documents, names, strict=True):
-        chart.add(name, [_point(document, label) for label in labels])
+    chart.x_labels = [{"label": label, "value": place} for place, label in enumerate(labels)]
+    for number, (document, name) in enumerate(zip(documents, names, strict=True), 1):
+        aside = _ROOM * (number / (len(documents) + 1) - 0.5)
+        points = [_point(document, label, place + aside) for place, label in enumerate(labels)]
+        chart.add(name, [point for point in points if point is not None])
     return _without_scripts(chart.render(is_unicode=True))
 
 
-def _point(document: ResultDocument, label: str) -> dict[str, object] | None:
+def _point(document: ResultDocument, label: str, place: float) -> dict[str, object] | None:
     """Give a score with its interval; without one where the result has no error bars."""
     details, statistics = document.details, document.details.statistics
     if statistics is not None:
@@ -58,12 +75,12 @@ def _point(document: ResultDocument, label: str) -> dict[str, object] | None:
         estimate = bars.get(label)
         if estimate is not None and estimate.interval is not None:
             low, high = estimate.interval
-            return {"value": estimate.score, "ci": {"low": low, "high": high}}
+            return {"value": (place, estimate.score), "ci": {"low": low, "high": high}}
     scores = {name: subset.accuracy for name, subset in details.subsets.items()} | details.categories
     scores["overall"] = document.metrics.get("overall_accuracy")
     scores["normalized"] = document.metrics.get("normalized_single_turn_score")
     score = scores.get(label)
-    return None if score is None else {"value": score}
+    return None if score is None else {"value": (place, score)}
 
 
 def _style() -> Style:

@@ -16,17 +16,18 @@ from jinja2 import Environment, StrictUndefined
 from agentcompass_bfcl.aggregate import OnError, aggregate
 from agentcompass_bfcl.compare import Comparison
 from agentcompass_bfcl.dataset import Dataset
-from agentcompass_bfcl.drawn_rows import drawn_attempts
-from agentcompass_bfcl.explain import differences
+from agentcompass_bfcl.official import Official
 from agentcompass_bfcl.report.chart import SERIES_COLOURS, score_chart
 from agentcompass_bfcl.report.escaping import xml_text
 from agentcompass_bfcl.report.numbers import interval, number
+from agentcompass_bfcl.report.side_by_side import Sides, readable_calls, shortened, side_by_side
+from agentcompass_bfcl.report.usage import usage
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.run_dir import Attempt
 from agentcompass_bfcl.run_record import RunRecord
 from agentcompass_bfcl.subsets import CATEGORIES
+from agentcompass_bfcl.task import Mode
 
-_LONGEST_TEXT = 3_000
 _IDENTITY = (
     *(
         "model",
@@ -56,37 +57,37 @@ class Sample:
     kind: str
     detail: str
     question: str
-    expected: str
-    actual: str
-    differs: tuple[str, ...]
+    sides: Sides
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Latencies in milliseconds and token counts of a run's replies; None where the endpoint said nothing."""
+class Reported:
+    """A run and its attempts; a result in JSON has none, and its misses cannot be shown."""
 
-    replies: int
-    latency: tuple[float, float] | None
-    prompt: tuple[float, float, int] | None
-    completion: tuple[float, float, int] | None
+    record: RunRecord
+    attempts: Sequence[Attempt] = ()
 
 
 def render_html(
-    records: Sequence[RunRecord], dataset: Dataset, comparisons: Sequence[Comparison] = (), notes: Sequence[str] = ()
+    runs: Sequence[Reported],
+    dataset: Dataset,
+    comparisons: Sequence[Comparison] = (),
+    notes: Sequence[str] = (),
+    official: Official | None = None,
 ) -> str:
     """Write the report of one run, or of several over each other; the same runs give the same bytes.
 
     ``comparisons`` are of each further run with the first, and ``notes`` say why one is not there. Misses and errors
-    are listed with question, reference and reply where there is a run directory; a result in JSON holds none of these.
+    are listed with question, reference and reply where there are attempts. ``official`` decodes the calls in texts of
+    prompt mode; without it these are shown as they came.
     """
-    documents = [record.document for record in records]
-    names = _names(records)
-    attempts = [drawn_attempts(record.source, dataset) if record.is_directory else [] for record in records]
-    samples = [sample for run, found in enumerate(attempts) for sample in _samples(run, found, dataset)]
+    documents = [run.record.document for run in runs]
+    names = _names(documents)
+    samples = [sample for number, run in enumerate(runs) for sample in _samples(number, run, dataset, official)]
     script = _resource("report.js")
     template = _environment().from_string(_resource("report.html"))
     page = template.render(
-        runs=[_run(record, name, found) for record, name, found in zip(records, names, attempts, strict=True)],
+        runs=[_run(run, name) for run, name in zip(runs, names, strict=True)],
         chart=score_chart(documents, names),
         samples=samples,
         subsets=sorted({sample.subset for sample in samples}),
@@ -102,7 +103,9 @@ def render_html(
 
 
 def _environment() -> Environment:
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
     environment.filters |= {"number": number, "interval": interval}
     environment.filters["points"] = lambda value: f"{float(value) * 100:+.2f}"
     return environment
@@ -112,25 +115,25 @@ def _resource(name: str) -> str:
     return (resources.files("agentcompass_bfcl.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _names(records: Sequence[RunRecord]) -> list[str]:
+def _names(documents: Sequence[ResultDocument]) -> list[str]:
     """Name runs for a legend: by model, and numbered where one model has several."""
-    models = [xml_text(str(record.identity.get("model"))) for record in records]
+    models = [xml_text(str(document.extra.get("model"))) for document in documents]
     return [model if models.count(model) == 1 else f"{model} ({number})" for number, model in enumerate(models, 1)]
 
 
-def _run(record: RunRecord, name: str, attempts: Sequence[Attempt]) -> dict[str, Any]:
-    document = record.document
+def _run(run: Reported, name: str) -> dict[str, Any]:
+    document = run.record.document
     identity = [(key, _shown(document.extra[key])) for key in _IDENTITY if key in document.extra]
     return {
         "name": name,
-        "source": str(record.source),
+        "source": str(run.record.source),
         "document": document,
         "categories": [
             (key, document.details.categories[key]) for key in CATEGORIES if key in document.details.categories
         ],
         "weights": list(_weights(document)),
         "identity": identity,
-        "usage": _usage(attempts) if attempts else None,
+        "usage": usage(run.attempts) if run.attempts else None,
     }
 
 
@@ -148,65 +151,23 @@ def _weights(document: ResultDocument) -> Iterable[dict[str, Any]]:
         }
 
 
-def _samples(run: int, attempts: Sequence[Attempt], dataset: Dataset) -> Iterable[Sample]:
-    for attempt in attempts:
+def _samples(number: int, run: Reported, dataset: Dataset, official: Official | None) -> Iterable[Sample]:
+    mode = Mode.PROMPT if run.record.identity.get("mode") == Mode.PROMPT.value else Mode.FC
+    for attempt in run.attempts:
         if attempt.verdict == "hit":
             continue
         entry, record = dataset.entry(attempt.sample_id), attempt.record
-        reference = entry.reference_answers()
         output = None if record is None else record.output
         yield Sample(
-            run=run,
+            run=number,
             id=attempt.sample_id if attempt.number == 1 else f"{attempt.sample_id} attempt {attempt.number}",
             subset=attempt.subset,
             verdict=attempt.verdict,
             kind=attempt.kind,
-            detail=_cut(attempt.problem or ("" if record is None else record.detail)),
-            question=_cut("\n".join(f"{message['role']}: {message['content']}" for message in entry.messages())),
-            expected=_cut(_lines(reference)) if reference else "",
-            actual="" if record is None else _cut(_lines(output)),
-            differs=tuple(_cut(text) for text in _differences(output, reference)),
+            detail=shortened(attempt.problem or ("" if record is None else record.detail)),
+            question=shortened("\n".join(f"{message['role']}: {message['content']}" for message in entry.messages())),
+            sides=side_by_side(entry, output, readable_calls(entry, output, mode, official)),
         )
-
-
-def _differences(output: Any, reference: list[dict[str, Any]]) -> list[str]:
-    """Say in words what differs, of native calls that can be decoded."""
-    try:
-        calls = [{name: json.loads(arguments) for name, arguments in call.items()} for call in output]
-    except (TypeError, ValueError, AttributeError, RecursionError):
-        return []
-    well_formed = all(len(call) == 1 and isinstance(next(iter(call.values())), dict) for call in calls)
-    return differences(calls, reference) if calls and reference and well_formed else []
-
-
-def _lines(value: Any) -> str:
-    if isinstance(value, list):
-        return "\n".join(json.dumps(item, ensure_ascii=False) for item in value) or "(nothing)"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _cut(text: str) -> str:
-    shown = text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
-    return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}... ({len(shown)} characters)"
-
-
-def _usage(attempts: Iterable[Attempt]) -> Usage:
-    records = [attempt.record for attempt in attempts if attempt.record is not None]
-    latency = [record.latency_ms for record in records if record.latency_ms is not None]
-    prompt = [record.prompt_tokens for record in records if record.prompt_tokens is not None]
-    completion = [record.completion_tokens for record in records if record.completion_tokens is not None]
-    return Usage(
-        replies=len(records),
-        latency=(_quantile(latency, 50), _quantile(latency, 95)) if latency else None,
-        prompt=(_quantile(prompt, 50), _quantile(prompt, 95), sum(prompt)) if prompt else None,
-        completion=(_quantile(completion, 50), _quantile(completion, 95), sum(completion)) if completion else None,
-    )
-
-
-def _quantile(values: Sequence[float], percent: int) -> float:
-    """Give the smallest value that so many percent do not exceed."""
-    ordered = sorted(values)
-    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
 def _shown(value: Any) -> str:
