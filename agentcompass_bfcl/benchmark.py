@@ -36,6 +36,7 @@ from agentcompass_bfcl.collect import collect
 from agentcompass_bfcl.dataset import Dataset, Entry
 from agentcompass_bfcl.draw import PRESET_SAMPLES, fingerprint, select
 from agentcompass_bfcl.errors import ConfigError, ResponseError
+from agentcompass_bfcl.explain import in_words
 from agentcompass_bfcl.identity import expected_entries, question_identity, without_credentials
 from agentcompass_bfcl.metric_result import MetricResult, build_metric_result
 from agentcompass_bfcl.parsers import require_prompt_parsers
@@ -169,7 +170,7 @@ class BfclBenchmark(BaseBenchmark):
         output = official_output(response, settings.mode)
         # In a thread: an output that runs away would hold up every other sample until its limit.
         verdict = await asyncio.to_thread(load_judge(settings.wheel).verdict, entry, output, settings.mode)
-        return _judged(verdict, response, output, result, raw_result)
+        return _judged(entry, verdict, response, output, result, raw_result)
 
     def aggregate_metrics(self, results: list[dict[str, Any]], req: RunRequest, config: Any) -> MetricResult:
         """Count the persisted attempts and compute every score from the counts.
@@ -241,12 +242,17 @@ def _message(result: RunResult) -> Mapping[str, Any]:
 
 
 def _judged(
-    verdict: Verdict, response: Response, output: Any, result: RunResult, raw_result: Mapping[str, Any]
+    entry: Entry,
+    verdict: Verdict,
+    response: Response,
+    output: Any,
+    result: RunResult,
+    raw_result: Mapping[str, Any],
 ) -> RunResult:
     record = attempt_record(verdict, output, raw_result, result.telemetry.get("llm_infer_ms")).to_text()
     if result.trajectory is not None and result.trajectory.steps:
         # The host's viewer shows a step's observation, and none of the places a benchmark may write to.
-        result.trajectory.steps[0].observation = [record]
+        result.trajectory.steps[0].observation = in_words(entry, verdict)
     changes: dict[str, Any] = {
         "extra": {**result.extra, EXTRA_KEY: record},
         "final_answer": _answer_text(response, output),

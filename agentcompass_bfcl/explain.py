@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentcompass_bfcl.dataset import Entry
+from agentcompass_bfcl.score import Hit, Miss, Unscored, Verdict
+
 type Json = Any  # a parsed JSON value
 
 _LEFT_OUT = ""  # in a list of accepted values: the parameter may be left out
@@ -51,6 +54,19 @@ def differences(decoded: Sequence[Mapping[str, Json]], answers: Sequence[Mapping
         )
     found.extend(Difference(f"a call of {name}, which is not in the reference", call=place) for place, name, _ in left)
     return found
+
+
+def in_words(entry: Entry, verdict: Verdict) -> list[str]:
+    """Write a verdict line by line, with what would have been accepted, for readers who know neither."""
+    match verdict:
+        case Hit():
+            return ["hit"]
+        case Miss(error_type, detail):
+            said = [f"miss: {error_type}", detail]
+        case Unscored(reason, detail):
+            said = [f"no verdict: {reason}", detail]
+    accepted = [f"accepted: {json.dumps(answer, ensure_ascii=False)}" for answer in entry.reference_answers()]
+    return [line for line in (*said, *(accepted or ["accepted: no call"])) if line]
 
 
 def _same_name(called: str, documented: str) -> bool:

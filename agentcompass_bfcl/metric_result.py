@@ -21,10 +21,10 @@ from agentcompass_bfcl.result import ResultDocument, read_report_extra
 
 _NORMALIZED = "normalized_single_turn_score"
 _LABELS = {
-    _NORMALIZED: "BFCL normalized single-turn score (mean of the categories)",
-    "non_live": "BFCL non-live category",
-    "live": "BFCL live category",
-    "hallucination": "BFCL hallucination category",
+    _NORMALIZED: "BFCL normalized single-turn score, mean of the categories (fraction)",
+    "non_live": "BFCL non-live category (fraction)",
+    "live": "BFCL live category (fraction)",
+    "hallucination": "BFCL hallucination category (fraction)",
 }
 
 
@@ -84,7 +84,7 @@ def _with_scores(item: MetricSeries, scores: Aggregate, *, failed: bool) -> Metr
     # A host's scope with evaluated samples must have a value and one without must have none.
     overall = scores.exact.overall if item.counts.evaluated else None
     changes: dict[str, Any] = _value(None if overall is None else float(overall), failed=failed)
-    changes["display"] = MetricDisplay(label="BFCL accuracy, every drawn sample alike", precision=4)
+    changes["display"] = MetricDisplay(label="BFCL accuracy, every drawn sample alike (fraction)", precision=4)
     changes["categories"] = {
         name: part.model_copy(update=_value(_subset_value(part, name, scores), failed=failed))
         for name, part in item.categories.items()

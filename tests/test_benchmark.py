@@ -189,9 +189,31 @@ async def test_what_the_harness_gathered_is_kept_and_the_verdict_shown_beside_it
     assert result.extra["another"] == 3
     assert result.trajectory.steps[0].assistant_content == expected.trajectory.steps[0].assistant_content
     assert result.trajectory.steps[0].user_content == "as asked"
-    assert json.loads(result.trajectory.steps[0].observation[0])["verdict"] == "hit"
+    assert result.trajectory.steps[0].observation == ["hit"]
     assert json.loads(result.final_answer) == [dict(reference_calls(entry))]
     assert record(result).latency_ms == 12.5
+
+
+@pytest.mark.parametrize(
+    ("subset", "shown"),
+    [
+        (
+            "simple_python",
+            [
+                "miss: simple_function_checker:wrong_func_name",
+                "Function name 'calculate_triangle_area' not found in model output.",
+                'accepted: {"calculate_triangle_area": {"base": [10], "height": [5], "unit": ["units", ""]}}',
+            ],
+        ),
+        ("irrelevance", ["miss: irrelevance_error:decoder_success", "a call where none fits", "accepted: no call"]),
+    ],
+)
+async def test_the_hosts_viewer_is_shown_why_a_reply_missed_and_what_would_have_been_accepted(
+    subset: str, shown: list[str], dataset: Dataset
+) -> None:
+    entry, another = dataset.rows[subset][0], dataset.rows["simple_python"][1]
+    result = await evaluated(entry, run_result(entry, message(another)))
+    assert result.trajectory.steps[0].observation == shown
 
 
 async def test_a_reply_cut_off_at_the_token_limit_is_scored_and_marked(dataset: Dataset) -> None:
