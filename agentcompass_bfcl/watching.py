@@ -42,7 +42,8 @@ class Watched:
     run_dir: Path
     request: RunRequest
     expected: Mapping[str, int]
-    finished: dict[tuple[str, ...], Finished] = field(default_factory=dict)
+    finished: dict[tuple[str, str], Finished] = field(default_factory=dict)
+    _over: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:
@@ -52,12 +53,19 @@ class Watched:
     def look(self) -> None:
         """Read what was finished since the last time; a file that is not whole yet is left for the next."""
         for kind in _FINISHED:
-            for path in (self.run_dir / "details" / kind).glob("*/attempt-*/result.json"):
-                # Without the kind: the host moves a task to another folder when a later attempt fails.
-                attempt = path.relative_to(self.run_dir).parts[2:]
-                found = None if attempt in self.finished else _finished(path)
-                if found is not None:
-                    self.finished[attempt] = found
+            folder = self.run_dir / "details" / kind
+            for task in _names(folder):
+                if self._over.get(task, 0) < self.request.k:
+                    self._look_at(folder / task)
+
+    def _look_at(self, task: Path) -> None:
+        for path in task.glob("attempt-*/result.json"):
+            # Without the kind: the host moves a task to another folder when a later attempt fails.
+            attempt = (task.name, path.parent.name)
+            found = None if attempt in self.finished else _finished(path)
+            if found is not None:
+                self.finished[attempt] = found
+                self._over[task.name] = self._over.get(task.name, 0) + 1
 
 
 def open_watched(run_dir: Path, dataset: Dataset) -> Watched:
@@ -83,17 +91,19 @@ def totals(watched: Sequence[Watched]) -> dict[str, int]:
     return dict(sorted(summed.items()))
 
 
-def warnings(watched: Sequence[Watched]) -> list[str]:
-    """Say what looks wrong so far, in the order of how much it spoils."""
+def warnings(watched: Sequence[Watched]) -> dict[str, str]:
+    """Say what looks wrong so far, by what it is about, in the order of how much it spoils."""
     finished = sorted((found for run in watched for found in run.finished.values()), key=lambda found: found.written)
-    said = [_no_call(finished)] if all(run.request.settings.mode is Mode.FC for run in watched) else []
-    said += [_rising_errors(finished), _truncated(finished)]
-    said += [
-        f"{subset}: no hit in {tally.n} rows"
-        for subset, tally in tallies(watched).items()
-        if tally.n >= FIRST_ROWS and not tally.hits
-    ]
-    return [text for text in said if text]
+    native = all(run.request.settings.mode is Mode.FC for run in watched)
+    said = {
+        "calls": _no_call(finished) if native else "",
+        "errors": _rising_errors(finished),
+        "truncated": _truncated(finished),
+    }
+    for subset, tally in tallies(watched).items():
+        if tally.n >= FIRST_ROWS and not tally.hits:
+            said[subset] = f"{subset}: no hit in {tally.n} rows"
+    return {about: text for about, text in said.items() if text}
 
 
 def _no_call(finished: Sequence[Finished]) -> str:
@@ -120,6 +130,13 @@ def _truncated(finished: Sequence[Finished]) -> str:
     if len(replies) < FIRST_ROWS or cut / len(replies) < _MANY_TRUNCATED:
         return ""
     return f"{cut} of {len(replies)} replies cut off at the token limit: is max_tokens too small?"
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError:  # not there yet
+        return []
 
 
 def _finished(path: Path) -> Finished | None:

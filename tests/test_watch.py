@@ -41,7 +41,7 @@ def run_of(folder: Path, rows: dict[Entry, AttemptRecord | str], **params: objec
 def warned(folder: Path, dataset: Dataset) -> list[str]:
     watched = open_watched(folder, dataset)
     watched.look()
-    return warnings([watched])
+    return list(warnings([watched]).values())
 
 
 def test_the_counts_are_those_of_the_files_and_nothing_is_written(lean: Finished, dataset: Dataset) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
+from agentcompass_bfcl.attempt import AttemptRecord
 from agentcompass_bfcl.cli import main
-from agentcompass_bfcl.dataset import Dataset
+from agentcompass_bfcl.dataset import Dataset, Entry
 from agentcompass_bfcl.endpoint import RunningEndpoint, parse_mistakes, running_endpoint
 from agentcompass_bfcl.errors import WorkerError
 from agentcompass_bfcl.host import register
@@ -28,8 +29,10 @@ from agentcompass_bfcl.workers.packing import pack, unpack
 from agentcompass_bfcl.workers.plan import automatic_shards, most_at_once, split
 from agentcompass_bfcl.workers.processes import run_processes
 from agentcompass_bfcl.workers.progress import Progress, progress_line, rows_done
+from agentcompass_bfcl.workers.provisional import Provisional
 from agentcompass_bfcl.workers.shard_process import read_run, run_line
 from host_runs import MARKER_KEY, quick_run
+from result_trees import write_run
 from test_cli import Command, command, only_line, started
 
 __all__ = ["command"]  # a fixture
@@ -373,6 +376,30 @@ def test_on_a_terminal_progress_stays_on_one_line_which_ends_before_anything_els
     plain = Terminal()
     Progress(plain, plain=True, clock=lambda: 0.0).update(runs)
     assert plain.getvalue() == f"{progress_line(runs)}\n"
+
+
+def test_progress_says_how_the_shards_score_so_far_and_warns_once(dataset: Dataset, tmp_path: Path) -> None:
+    entries = dataset.rows["multiple"][:60]
+    runs = split(quick_run("http://a/v1", tmp_path), [30, 30], ["http://a/v1"], 2)
+    missed = AttemptRecord(verdict="miss", error_type="value_error:string", output=[{"f": "{}"}])
+    out, now = io.StringIO(), [0.0]
+    progress = Progress(out, clock=lambda: now[0], provisional=Provisional(dataset, clock=lambda: now[0]))
+    progress.update(runs)
+    assert out.getvalue() == "0 of 60 rows; shard 0/2: 0 of 30, shard 1/2: 0 of 30\n"
+    for run, rows in zip(runs, (entries[:20], entries[20:25]), strict=True):
+        found: dict[Entry, AttemptRecord | str] = dict.fromkeys(rows, missed)
+        if run is runs[1]:
+            found[rows[0]] = "transport_timeout"
+        params = {"draw": "full", "subsets": "multiple", "shard": str(run.shard)}
+        write_run(run.folder / "m_bfcl_bfcl_chat" / run.run.run_id, found, params=params)
+    for moment in (10.0, 20.0):
+        now[0] = moment
+        progress.update(runs)
+    assert out.getvalue().splitlines()[1:] == [
+        "agentcompass-bfcl: warning: multiple: no hit in 24 rows",
+        "25 of 60 rows; 0 of 24 right so far, 0.00 % (0.00 to 13.80), 1 errors; "
+        "shard 0/2: 20 of 30, shard 1/2: 5 of 30",
+    ]
 
 
 def test_without_progress_only_deaths_are_said(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from agentcompass_bfcl.run_dir import read_result
 from agentcompass_bfcl.run_record import RunRecord, read_record
 from agentcompass_bfcl.workers.processes import cores, run_processes
 from agentcompass_bfcl.workers.progress import Progress
+from agentcompass_bfcl.workers.provisional import Provisional
 from agentcompass_bfcl.workers.sharded import Execute, run_sharded
 
 _EXIT_NOTHING_SCORED = 1
@@ -83,7 +84,8 @@ def _run_and_report(plan: RunPlan, *, as_json: bool, silent: bool) -> tuple[int,
 
 def _executor(plan: RunPlan) -> Execute:
     asked = plan.whole.progress
-    progress = Progress(sys.stderr, shown=asked != "none", plain=asked == "plain")
+    provisional = Provisional(plan.dataset)
+    progress = Progress(sys.stderr, shown=asked != "none", plain=asked == "plain", provisional=provisional)
     if plan.on_ray:
         from agentcompass_bfcl.workers.ray_cluster import run_on_ray
 

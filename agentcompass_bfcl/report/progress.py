@@ -32,7 +32,7 @@ def render_progress(watched: Sequence[Watched]) -> str:
         table,
         "",
         ", ".join(shards) if len(watched) > 1 else "",
-        *(f"warning: {text}" for text in warnings(watched)),
+        *(f"warning: {text}" for text in warnings(watched).values()),
     ]
     return "\n".join(line for number, line in enumerate(lines) if line or number == 1).rstrip() + "\n"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from agentcompass_bfcl.workers.plan import ShardRun
+from agentcompass_bfcl.workers.provisional import Provisional
 
 _FINISHED = ("normal", "error", "fatal")
 _SECONDS_APART = 5.0
@@ -22,16 +23,21 @@ def rows_done(run_dir: Path | None) -> int:
     return 0 if run_dir is None else sum(_entries(run_dir / "details" / kind) for kind in _FINISHED)
 
 
-def progress_line(runs: Sequence[ShardRun]) -> str:
-    """Write one line for all shards: ``238 of 995 rows; shard 0/2: 120 of 498, shard 1/2: 118 of 497``."""
+def progress_line(runs: Sequence[ShardRun], score: str = "") -> str:
+    """Write one line for all shards: ``238 of 995 rows; shard 0/2: 120 of 498, shard 1/2: 118 of 497``.
+
+    ``score`` stands in the middle, where a narrow terminal does not cut it off.
+    """
     done = [(run, rows_done(run.run_dir())) for run in sorted(runs, key=lambda run: run.shard.index)]
     together = f"{sum(rows for _, rows in done)} of {sum(run.rows for run in runs)} rows"
-    return f"{together}; {', '.join(f'shard {run.shard}: {rows} of {run.rows}' for run, rows in done)}"
+    parts = f"{together}; {score}" if score else together
+    return f"{parts}; {', '.join(f'shard {run.shard}: {rows} of {run.rows}' for run, rows in done)}"
 
 
 class Progress:
     """Writes to a stream how far the shards are: in place on a terminal, else a line every five seconds.
 
+    With ``provisional`` the line says how they score so far, and early warnings have lines of their own.
     ``shown`` turns that off; what ``say`` is given is written all the same. ``plain`` writes lines on a terminal too.
     """
 
@@ -43,9 +49,11 @@ class Progress:
         plain: bool = False,
         clock: Callable[[], float] = time.monotonic,
         columns: Callable[[TextIO], int] | None = None,
+        provisional: Provisional | None = None,
     ) -> None:
         self._stream, self._shown, self._clock, self._columns = stream, shown, clock, columns or _columns
         self._in_place = stream.isatty() and not plain
+        self._provisional = provisional
         self._last_line = ""
         self._next_time = clock()
 
@@ -58,7 +66,7 @@ class Progress:
         """Write how far they got, whatever the time, and end the line."""
         if not self._shown:
             return
-        self._write(runs)
+        self._write(runs, at_the_end=True)
         if self._in_place:
             self._stream.write("\n")
             self._stream.flush()
@@ -70,15 +78,23 @@ class Progress:
         self._stream.write(f"{_CLEAR if covered else ''}agentcompass-bfcl: {text}\n{covered}")
         self._stream.flush()
 
-    def _write(self, runs: Sequence[ShardRun]) -> None:
+    def _write(self, runs: Sequence[ShardRun], *, at_the_end: bool = False) -> None:
         self._next_time = self._clock() + (_SECONDS_IN_PLACE if self._in_place else _SECONDS_APART)
-        line = progress_line(runs)
+        line = progress_line(runs, self._score(runs, at_the_end))
         if self._in_place:
             line = line[: self._columns(self._stream) - 1]  # one that wraps cannot be written over
         if line != self._last_line:
             self._last_line = line
             self._stream.write(f"{_CLEAR}{line}" if self._in_place else f"{line}\n")
             self._stream.flush()
+
+    def _score(self, runs: Sequence[ShardRun], at_the_end: bool) -> str:
+        if self._provisional is None:
+            return ""
+        self._provisional.look(runs, at_once=at_the_end)
+        for warning in self._provisional.new_warnings():
+            self.say(f"warning: {warning}")
+        return self._provisional.line()
 
 
 def _columns(stream: TextIO) -> int:
