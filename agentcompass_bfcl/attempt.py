@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agentcompass_bfcl.errors import RunDirError
+from agentcompass_bfcl.json_files import DEEPEST, too_deep
 from agentcompass_bfcl.score import Hit, Miss, Unscored, Verdict
 
 EXTRA_KEY = "bfcl"
@@ -79,13 +80,16 @@ def read_attempt_record(payload: Mapping[str, Any]) -> AttemptRecord | None:
     if text is None:
         return None
     try:
-        return AttemptRecord.model_validate(json.loads(text))
-    except (TypeError, RecursionError, json.JSONDecodeError) as error:
-        raise RunDirError(f"unreadable attempt record: Invalid JSON ({error})") from None
-    except ValidationError as error:
+        record = AttemptRecord.model_validate(json.loads(text))
+    except ValidationError as error:  # itself a ValueError, as is a whole number of more than 4,300 digits
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the record"
         raise RunDirError(f"unreadable attempt record: {place}: {first['msg']}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RunDirError(f"unreadable attempt record: Invalid JSON ({error})") from None
+    if too_deep(record.output):  # Python's JSON reader takes more levels than its writer
+        raise RunDirError(f"unreadable attempt record: output: nested deeper than {DEEPEST} levels")
+    return record
 
 
 def _count(value: object) -> int | None:

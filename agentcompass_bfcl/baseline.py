@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agentcompass_bfcl.errors import GateError
+from agentcompass_bfcl.errors import GateError, shortened
+from agentcompass_bfcl.json_files import LARGEST_BASELINE, fault_in, read_limited
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.settings import CUSTOM
 from agentcompass_bfcl.statistics import Estimate
@@ -46,6 +48,9 @@ CONDITIONS = frozenset(
         "request",
     }
 )
+
+# Python's TOML reader takes a time that grows with the square of a key's dots, and nested tables as deep.
+_MOST_DOTS = 500
 
 # So few digits that adding two never rounds, in Decimal's 28: bounds hold exactly.
 type _Number = Annotated[Decimal, Field(max_digits=24, decimal_places=12)]
@@ -96,7 +101,9 @@ class Baseline(BaseModel):
             raise ValueError(f"draw {CUSTOM!r} may be any rows; give the fingerprint of those that are meant")
         for kind, names, known in (("metric", self.metrics, METRICS), ("condition", self.conditions, CONDITIONS)):
             if unknown := sorted(set(names) - known):
-                raise ValueError(f"unknown {kind} {unknown[0]!r}; known: {', '.join(sorted(known)[:12])}, ...")
+                raise ValueError(
+                    f"unknown {kind} {shortened(repr(unknown[0]))}; known: {', '.join(sorted(known)[:12])}, ..."
+                )
         return self
 
     @property
@@ -130,15 +137,20 @@ BUILT_IN: Mapping[str, Baseline] = MappingProxyType(
 def read_baselines(path: Path) -> tuple[Baseline, ...]:
     """Read ``[[baseline]]`` tables. Raises ``GateError`` naming file and place for anything a gate cannot mean."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=_decimal)
+        text = read_limited(path, LARGEST_BASELINE).decode("utf-8")
+        if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+            raise GateError(f"{path}: a line of more than {_MOST_DOTS} dots; no baseline needs such names")
+        content = tomllib.loads(text, parse_float=_decimal)
     except OSError as error:
         raise GateError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:  # TOML that is none, and bytes that are not UTF-8
         raise GateError(f"{path}: not TOML ({error})") from None
     tables = content.pop("baseline", None)
     if content or not isinstance(tables, list) or not tables:
-        other = f", and not {sorted(content)[0]!r}" if content else ""
+        other = f", and not {shortened(repr(sorted(content)[0]))}" if content else ""
         raise GateError(f"{path}: [[baseline]] tables are expected{other}")
+    if (fault := fault_in(tables)) is not None:
+        raise GateError(f"{path}: baseline.{fault}")
     return tuple(_baseline(table, f"{path}: baseline {number}") for number, table in enumerate(tables, 1))
 
 
@@ -153,14 +165,14 @@ def _baseline(table: Any, place: str) -> Baseline:
     metrics = table.get("metrics") if isinstance(table, dict) else None
     if isinstance(metrics, dict):
         named = list(_dotted("", metrics))
-        if twice := sorted({name for name, _ in named if sum(name == other for other, _ in named) > 1}):
+        if twice := sorted(name for name, times in Counter(name for name, _ in named).items() if times > 1):
             raise GateError(f"{place}, metrics.{twice[0]}: stands twice")
         table = {**table, "metrics": dict(named)}
     try:
         return Baseline.model_validate(table)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where = shortened(".".join(str(part) for part in first["loc"]))
         raise GateError(
             f"{place}{f', {where}' if where else ''}: {first['msg'].removeprefix('Value error, ')}"
         ) from None

@@ -53,7 +53,7 @@ from agentcompass_bfcl.result import build_document
 from agentcompass_bfcl.score import Hit, Unscored, Verdict
 from agentcompass_bfcl.settings import FIELDS, RunSettings, parse_settings
 from agentcompass_bfcl.sources import load_sources
-from agentcompass_bfcl.task import Mode, chat_request
+from agentcompass_bfcl.task import LEAN_HARNESS, TOOLS_TEXT, Mode, chat_request
 
 _HOST_FIELDS = ("model", "sample_ids", "aggregation_mode", "category_hierarchy")
 # The stock harness calls an empty reply a run error; on irrelevance rows it is the right answer.
@@ -134,13 +134,16 @@ class BfclBenchmark(BaseBenchmark):
         kwargs["extra_headers"] = {"X-Client-Request-Id": f"bfcl-{task.task_id}", **kwargs.get("extra_headers", {})}
         if settings.tool_choice is not None and request.tools:
             kwargs["tool_choice"] = settings.tool_choice.value
+        metadata: dict[str, Any] = {"kwargs": kwargs, "tools": request.tools}
+        if request.tools and req.harness.id == LEAN_HARNESS:
+            metadata = {"kwargs": kwargs, TOOLS_TEXT: json.dumps(request.tools, ensure_ascii=False)}
         return PreparedTask(
             task_id=task.task_id,
             category=task.category,
             ground_truth=task.ground_truth,
             input=TaskInput(prompt=json.dumps(request.messages, ensure_ascii=False)),
             output=TaskOutput(),
-            metadata={"kwargs": kwargs, "tools": request.tools},
+            metadata=metadata,
         )
 
     async def evaluate(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ type Json = Any  # a parsed JSON value
 # Statuses another try may cure, and statuses no other sample would escape either.
 _MAY_PASS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _CONCERNS_ALL = frozenset({401, 402, 403, 404})
+_KEY_REFUSED = frozenset({401, 403})
 # A message with none of these is not an empty answer but none at all; taken for one, it would be an abstention.
 _MESSAGE_KEYS = frozenset({"content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal"})
 _LONGEST_MESSAGE = 500
@@ -32,10 +34,14 @@ _LONGEST_START = 80
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how long a request is tried again: no new try begins once ``budget_seconds`` have passed."""
+    """How often and how long a request is tried again: no new try begins once ``budget_seconds`` have passed.
+
+    ``longest_delay_seconds`` caps the client's own backoff. A wait that the server asks for is kept in full, or not
+    begun at all where it would outlast the budget.
+    """
 
     max_retries: int = 3
-    budget_seconds: float = 60.0
+    budget_seconds: float = 120.0  # limits are mostly a minute's, and a wait of a minute has to fit in
     first_delay_seconds: float = 0.5
     longest_delay_seconds: float = 20.0
 
@@ -109,11 +115,12 @@ class ChatClient:
         return reply
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        if isinstance(error, RequestError) and error.retry_after is not None:
+            return error.retry_after  # less would be refused again, and use up the tries
         first, longest = self.policy.first_delay_seconds, self.policy.longest_delay_seconds
         backoff = tenacity.wait_exponential(multiplier=first, max=longest) + tenacity.wait_random(0, first)
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.retry_after if isinstance(error, RequestError) else None
-        return min(longest, backoff(state) if asked is None else max(asked, 0.0))
+        return min(longest, backoff(state))
 
     async def _try_once(self, request: dict[str, Json]) -> Reply:
         limit = request.get("timeout")
@@ -135,12 +142,16 @@ class ChatClient:
 
     def _status_failed(self, error: openai.APIStatusError) -> RequestError:
         status = error.status_code
-        message = self._without_secrets(f"HTTP {status}: {_server_message(error)}")
+        asked = _seconds(error.response.headers.get("retry-after"))
+        remark = f", to be tried again after {asked:g} s" if asked else ""
+        if status in _KEY_REFUSED and not self.api_key:
+            remark = ", sent without an API key"
+        message = self._without_secrets(f"HTTP {status}{remark}: {_server_message(error)}")
         return RequestError(
             TransportFailure(f"http_{status}", message),
             may_pass=status in _MAY_PASS,
             concerns_all=status in _CONCERNS_ALL,
-            retry_after=_seconds(error.response.headers.get("retry-after")),
+            retry_after=asked,
         )
 
     def _connection_failed(self, error: openai.APIConnectionError) -> RequestError:
@@ -148,7 +159,7 @@ class ChatClient:
         # By name: the library moved from httpx to httpx2, and both spell it so.
         unreachable = type(cause).__name__ == "ConnectError"
         code = "connection_refused" if unreachable else "connection_lost"
-        message = self._without_secrets(f"{type(cause).__name__}: {cause}")
+        message = self._without_secrets(f"{type(cause).__name__}: {str(cause) or 'the connection broke off'}")
         return RequestError(TransportFailure(code, message), may_pass=True, concerns_all=unreachable)
 
     def _reply(self, body: bytes, latency_ms: float) -> Reply:
@@ -164,7 +175,8 @@ class ChatClient:
                 raise ValueError("choices[0].message says nothing, not even that it is empty")
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             start = self._without_secrets(body.decode("utf-8", "replace"))[:_LONGEST_START]
-            what = f"the body is no chat completion ({type(error).__name__}: {error}); it starts: {start}"
+            shown = f"it starts: {start}" if start else "it is empty"
+            what = f"the body is no chat completion ({type(error).__name__}: {error}); {shown}"
             raise RequestError(TransportFailure("invalid_body", what[:_LONGEST_MESSAGE])) from None
         finish_reason, usage = choice.get("finish_reason"), payload.get("usage")
         return Reply(
@@ -200,6 +212,7 @@ def _whole_text(value: Json) -> Json:
 
 def _seconds(header: str | None) -> float | None:
     try:
-        return None if header is None else float(header)
+        seconds = float(header or "")
     except ValueError:
-        return None  # an HTTP date: the ordinary backoff will do
+        return None  # none, or an HTTP date: the ordinary backoff will do
+    return seconds if 0 <= seconds < math.inf else None

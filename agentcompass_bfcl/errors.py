@@ -94,3 +94,8 @@ class RunFailedError(BfclError):
 
 class EndpointError(BfclError):
     """The model endpoint cannot be used for any sample: refused, unauthorised, or unknown model."""
+
+
+def counted(number: int, one: str, several: str) -> str:
+    """Write how many there are of something: ``counted(1, "fault", "faults")`` is ``1 fault``."""
+    return f"{number} {one if number == 1 else several}"

@@ -52,7 +52,11 @@ def differences(decoded: Sequence[Mapping[str, Json]], answers: Sequence[Mapping
             Difference(f"{name}: {text}", place, number, parameter)
             for text, parameter in _argument_differences(arguments, accepted)
         )
-    found.extend(Difference(f"a call of {name}, which is not in the reference", call=place) for place, name, _ in left)
+    known = [name for answer in answers for name in answer]
+    for place, name, _ in left:
+        surplus = any(_same_name(name, one) for one in known)
+        text = f"one call of {name} too many" if surplus else f"a call of {name}, which is not in the reference"
+        found.append(Difference(text, call=place))
     return found
 
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from agentcompass.errors import StageFailure
 from agentcompass.harnesses.openai_chat import OpenAIChatHarness
@@ -38,6 +39,7 @@ from agentcompass_bfcl.request_params import LIMITS, check_limits, check_model_p
 from agentcompass_bfcl.response import TransportFailure
 from agentcompass_bfcl.settings import parse_base_url
 from agentcompass_bfcl.subsets import Rule, subset_named
+from agentcompass_bfcl.task import LEAN_HARNESS, TOOLS_TEXT
 from agentcompass_bfcl.tool_watch import ToolWatch
 
 logger = logging.getLogger(__name__)
@@ -61,7 +63,7 @@ class BfclChatConfig(RuntimeHarnessConfig):
     """Parameters of ``bfcl_chat``. Model parameters (temperature, seed, ...) belong to the model, not here."""
 
     max_retries: int = config_field(default=3, description="Retries of one request, for faults that may pass.")
-    retry_budget_seconds: float = config_field(default=60.0, description="No retry begins after this many seconds.")
+    retry_budget_seconds: float = config_field(default=120.0, description="No retry begins after this many seconds.")
     request_timeout_seconds: float = config_field(default=300.0, description="Limit of one request, reply included.")
 
     def __post_init__(self) -> None:
@@ -74,7 +76,7 @@ class BfclChatPlan(HarnessPlan):
     """The parameters as the runtime carries them to each task."""
 
     max_retries: int = 3
-    retry_budget_seconds: float = 60.0
+    retry_budget_seconds: float = 120.0
     request_timeout_seconds: float = 300.0
 
 
@@ -82,7 +84,7 @@ class BfclChatPlan(HarnessPlan):
 class BfclChatHarness(OpenAIChatHarness):
     """Send one chat completions request per sample through a shared client."""
 
-    id = "bfcl_chat"
+    id = LEAN_HARNESS
     description = "Lean chat harness for BFCL: one shared client, model parameters sent, empty replies accepted."
     config_class = BfclChatConfig
     plan_class = BfclChatPlan
@@ -128,8 +130,9 @@ class BfclChatHarness(OpenAIChatHarness):
         if self._unusable is not None:
             raise _failure(TransportFailure("endpoint_unusable", f"not sent, since {self._unusable.message}"))
         request = {**prepared.metadata["kwargs"], "model": req.model.id, "messages": json.loads(prepared.input.prompt)}
-        if prepared.metadata.get("tools"):
-            request["tools"] = prepared.metadata["tools"]
+        tools = _tools(prepared)
+        if tools:
+            request["tools"] = tools
         started_at = _now()
         try:
             reply = await session.complete(request)
@@ -137,11 +140,10 @@ class BfclChatHarness(OpenAIChatHarness):
             self._count_fault(error)
             raise _failure(error.failure) from None
         self._patience = _PATIENCE
-        self._watch_tools(prepared, reply)
+        self._watch_tools(prepared, tools, reply)
         return _run_result(prepared, reply, started_at)
 
-    def _watch_tools(self, prepared: PreparedTask, reply: Reply) -> None:
-        tools = prepared.metadata.get("tools")
+    def _watch_tools(self, prepared: PreparedTask, tools: list[Any], reply: Reply) -> None:
         if not tools:
             return
         watch = self._tool_watch
@@ -184,6 +186,12 @@ async def _kept_open(req: RunRequest, plan: BfclChatPlan) -> AsyncGenerator[Chat
     finally:
         del _keepers[id(client)]
         await client.close()
+
+
+def _tools(prepared: PreparedTask) -> list[Any]:
+    text = prepared.metadata.get(TOOLS_TEXT)
+    tools: list[Any] = json.loads(text) if text else prepared.metadata.get("tools") or []
+    return tools
 
 
 def _now() -> datetime:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agentcompass_bfcl.errors import BfclError, ConfigError, EndpointError, RunFailedError
+from agentcompass_bfcl.host_log import failures_said_once
 from agentcompass_bfcl.identity import without_credentials
 from agentcompass_bfcl.request_params import check_model_params
 from agentcompass_bfcl.response import TransportFailure
+from agentcompass_bfcl.reuse import run_to_go_on_with
 from agentcompass_bfcl.settings import parse_base_url
 
 # Codes of failures that a repeated run should not take over: ours, the stock harness's, and the host's own.
@@ -25,6 +29,8 @@ _PASSING_FAULTS = (
     "^(evaluate|run|harness)_failed$",
     "^time_limit$",
 )
+
+_BLOCK = 4096  # bytes; a full disk may still take an empty file
 
 
 def register() -> None:
@@ -40,7 +46,11 @@ def register() -> None:
 
 @dataclass(frozen=True, slots=True)
 class HostRun:
-    """One run as the host is asked for it. ``run_name`` must differ between runs that may not share rows."""
+    """One run as the host is asked for it. ``run_name`` must differ between runs that may not share rows.
+
+    ``analysis`` and ``events`` are features of the host that cost time and that no score needs: its analysis of each
+    attempt, and progress.jsonl with progress.json at every event instead of once a second.
+    """
 
     model: str
     base_url: str
@@ -56,7 +66,13 @@ class HostRun:
     reuse: bool = False
     attempts: int = 1
     analysis: bool = False
+    events: bool = False
     progress: str = "auto"
+
+    @property
+    def is_shown(self) -> bool:
+        """Tell whether the host is to show its progress on the terminal."""
+        return self.progress == "plain" or (self.progress == "auto" and sys.stderr.isatty())
 
 
 def run_in_host(run: HostRun) -> Path:
@@ -64,10 +80,28 @@ def run_in_host(run: HostRun) -> Path:
 
     Raises ``EndpointError`` at once when the endpoint serves no sample at all; what was scored stays on disk and is
     used again with ``reuse``. Raises ``RunFailedError`` when the host ends the run as failed, as it does for one
-    HTTP 500 through its own harness; a result may be in the run directory all the same.
+    HTTP 500 through its own harness; a result may be in the run directory all the same. Raises it as well when a file
+    cannot be written or read on the way, and ``ConfigError`` when none can be written from the start.
     """
+    require_writable(run.results_dir)
     register()
-    return asyncio.run(_run(run))
+    with failures_said_once():
+        return asyncio.run(_run(run))
+
+
+def require_writable(results_dir: Path) -> None:
+    """Raise ``ConfigError`` when no file can be written into a folder, which is made unless it is there.
+
+    The host finds that out after its import of some seconds, and says it with tracebacks.
+    """
+    try:
+        results_dir.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=results_dir) as file:
+            file.write(bytes(_BLOCK))
+    except OSError as error:
+        raise ConfigError(
+            f"--results-dir {results_dir}: nothing can be written there ({error.strerror}); make room, or name another"
+        ) from None
 
 
 async def _run(run: HostRun) -> Path:
@@ -102,9 +136,15 @@ async def _run(run: HostRun) -> Path:
         "log_level": "WARNING",
         "file_log_level": "INFO",
     }
-    if run.reuse:
+    if not run.events and not run.is_shown:
+        from agentcompass_bfcl.host_progress import lean_reporter
+
+        arguments["on_progress"] = lean_reporter(run.run_id, run.harness, run.model, lambda: _run_dir(run))
+    previous = run_to_go_on_with(run.results_dir / run.run_name, run.harness) if run.reuse else None
+    if previous is not None:
         # The host reuses failed samples as they are unless it may retry them; it allows no delay of 0.
-        arguments |= {"reuse": True, "max_retries": 1, "retry_pattern_list": [*_PASSING_FAULTS]}
+        arguments |= {"reuse": True, "reuse_run_id": previous.name}
+        arguments |= {"max_retries": 1, "retry_pattern_list": [*_PASSING_FAULTS]}
         arguments |= {"execution_params": {"retry_min_delay_seconds": 0.01, "retry_max_delay_seconds": 1.0}}
     evaluation = asyncio.create_task(async_run_evaluation(**arguments))
     try:
@@ -122,6 +162,8 @@ async def _run(run: HostRun) -> Path:
         raise ConfigError(f"the host refuses the run: {' '.join(str(error).split())}") from error
     except RuntimeError as error:
         raise RunFailedError(f"the host ended the run as failed: {error}", _run_dir(run)) from error
+    except OSError as error:
+        raise RunFailedError(_file_trouble(error, run), _run_dir(run)) from error
     finally:
         endpoint_listener.reset(token)
     return Path(result["paths"]["metrics_json"]).parent
@@ -135,6 +177,14 @@ def _refuse_what_cannot_be_sent(run: HostRun) -> None:
     check_model_params(dict(run.model_params))
     if run.harness == BfclChatHarness.id:
         BfclChatConfig.from_params(dict(run.harness_params), field_name="harness parameters")
+
+
+def _file_trouble(error: OSError, run: HostRun) -> str:
+    what = f"{error.strerror or error}{f' ({error.filename})' if error.filename else ''}"
+    return (
+        f"{run.results_dir / run.run_name}: the run was given up, as the host could not go on writing there: {what}; "
+        "mend that and run again with --reuse to keep what was scored"
+    )
 
 
 def _run_dir(run: HostRun) -> Path | None:

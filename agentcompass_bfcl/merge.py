@@ -14,7 +14,7 @@ from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.collect import NOT_RUN
 from agentcompass_bfcl.dataset import Dataset, Entry
 from agentcompass_bfcl.draw import DrawSpec, fingerprint, select
-from agentcompass_bfcl.errors import BfclError, MergeError, ResultError, ShardError, shortened
+from agentcompass_bfcl.errors import BfclError, MergeError, ResultError, ShardError, counted, shortened
 from agentcompass_bfcl.identity import QUESTION_KEYS, differences
 from agentcompass_bfcl.result import ResultDocument, build_document
 from agentcompass_bfcl.rows import Row, tally_rows
@@ -65,7 +65,7 @@ def merge(
     agreeing = _of_one_run(records, found)
     spec, entries = _draw(agreeing, dataset, found)
     rows = {id(record): _rows(record, entries, allow_errors=allow_errors, found=found) for record in agreeing}
-    parts = _one_of_each(agreeing, found)
+    parts = _one_of_each(agreeing, len(entries), found)
     _refuse(found)
     whole = tuple(sorted((row for part in parts for row in rows[id(part)]), key=_place(entries)))
     if [row.id for row in whole] != [entry.id for entry in entries]:  # every check above should have seen it
@@ -130,6 +130,9 @@ def _rows(record: RunRecord, entries: tuple[Entry, ...], *, allow_errors: bool, 
     except (ResultError, ShardError) as error:
         found.faults.append(f"{_name(record)}: damaged: {error}")
         return ()
+    if shard.count > len(entries):
+        found.faults.append(f"{_name(record)}: a shard of {shard.count}, and the draw has {len(entries)} rows")
+        return ()
     expected = {entry.id for entry in shard.take(entries)}
     got = {row.id for row in rows}
     faults = found.faults
@@ -147,13 +150,15 @@ def _rows(record: RunRecord, entries: tuple[Entry, ...], *, allow_errors: bool, 
     return rows
 
 
-def _one_of_each(records: Sequence[RunRecord], found: _Inspection) -> tuple[RunRecord, ...]:
+def _one_of_each(records: Sequence[RunRecord], rows: int, found: _Inspection) -> tuple[RunRecord, ...]:
     shards: dict[Shard, list[RunRecord]] = {}
     for record in records:
         try:
-            shards.setdefault(record.shard, []).append(record)
+            shard = record.shard
         except ShardError:
             continue  # already said
+        if shard.count <= rows:  # as well
+            shards.setdefault(shard, []).append(record)
     counts = Counter(shard.count for shard in shards)
     if not counts:
         return ()
@@ -225,7 +230,10 @@ def _provenance(part: RunRecord) -> dict[str, Any]:
 
 def _common(values: Iterable[Any]) -> Any:
     """Give the value all agree on, else all of them in the order of the shards, each once."""
-    distinct = list(dict.fromkeys(values))
+    distinct: list[Any] = []
+    for value in values:  # lists among them, where a shard is itself a merged run
+        if value not in distinct:
+            distinct.append(value)
     return distinct[0] if len(distinct) == 1 else distinct
 
 
@@ -242,10 +250,10 @@ def _place(entries: tuple[Entry, ...]) -> Callable[[Row], int]:
 
 
 def _name(record: RunRecord) -> str:
-    return f"shard {record.identity.get('shard', 'unknown')} ({record.source})"
+    return f"shard {shortened(record.identity.get('shard', 'unknown'))} ({record.source})"
 
 
 def _refuse(found: _Inspection) -> None:
     if found.faults:
         listed = "; ".join(found.faults)
-        raise MergeError(f"{len(found.faults)} faults: {listed}", tuple(found.faults))
+        raise MergeError(f"{counted(len(found.faults), 'fault', 'faults')}: {listed}", tuple(found.faults))

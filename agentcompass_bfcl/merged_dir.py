@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from agentcompass_bfcl.dataset import Dataset
-from agentcompass_bfcl.errors import BfclError, MergeError
+from agentcompass_bfcl.errors import BfclError, MergeError, counted
+from agentcompass_bfcl.json_files import LARGEST_RUN_INFO, fault_in
 from agentcompass_bfcl.merge import Merged, merge
 from agentcompass_bfcl.run_dir import read_json_object
 from agentcompass_bfcl.run_record import RunRecord, find_run_dirs, read_record
@@ -43,6 +44,9 @@ def merge_runs(
             whole.mkdir()
             _write(whole, out, merged)
             whole.replace(out)
+    except shutil.Error as error:
+        source, _, what = error.args[0][0]
+        raise MergeError(f"{source}: cannot be copied ({what})") from None
     except OSError as error:
         raise MergeError(f"{out}: cannot be written ({error.strerror}: {error.filename})") from None
     return merged
@@ -75,7 +79,7 @@ def merge_paths(
     notes = [f"{text}; passed over for another run of its shard" for shard, text in unreadable if shard in shards]
     faults = [f"shard {shard or 'unknown'}: torn: {text}" for shard, text in unreadable if shard not in shards]
     if faults:
-        raise MergeError(f"{len(faults)} faults: {'; '.join(faults)}", tuple(faults))
+        raise MergeError(f"{counted(len(faults), 'fault', 'faults')}: {'; '.join(faults)}", tuple(faults))
     merged = merge(records, dataset, allow_errors=allow_errors, facts=facts)
     return Merged(merged.document, merged.parts, (*notes, *merged.notes))
 
@@ -96,20 +100,23 @@ def _write(folder: Path, out: Path, merged: Merged) -> None:
 
     report = merged_report(merged.parts, merged.document)
     _copy_tasks([part.source for part in merged.parts], folder)
-    infos = [read_json_object(part.source / RUN_INFO) for part in merged.parts]
+    infos = [read_json_object(part.source / RUN_INFO, LARGEST_RUN_INFO) for part in merged.parts]
     info = _run_info(infos, out, merged.document.extra)
     _dump(folder / RUN_INFO, info)
     _dump(folder / "metrics.json", report.model_dump(mode="json"))
     _dump(folder / "params.json", _without_shard(read_json_object(merged.parts[0].source / "params.json"), out))
     _dump(folder / "progress.json", _progress(merged, info, out))
-    summary = render_summary_markdown(str(merged.document.extra["model"]), "BFCL", report)
+    summary = render_summary_markdown(str(merged.document.extra.get("model")), "BFCL", report)
     (folder / "summary.md").write_text(summary, encoding="utf-8")
 
 
 def _copy_tasks(run_dirs: Iterable[Path], folder: Path) -> None:
     for run_dir in run_dirs:
         for kind in _TASK_FOLDERS:
-            for task in sorted((run_dir / "details" / kind).glob("*")):
+            tasks = run_dir / "details" / kind
+            if link := next((place for place in (tasks.parent, tasks) if place.is_symlink()), None):
+                raise MergeError(f"{link}: a link, where a run has a folder of its own; nothing outside is copied")
+            for task in sorted(tasks.glob("*")):
                 if task.is_dir() and not task.is_symlink():
                     shutil.copytree(task, folder / "details" / kind / task.name, symlinks=True)
 
@@ -117,13 +124,13 @@ def _copy_tasks(run_dirs: Iterable[Path], folder: Path) -> None:
 def _run_info(infos: Sequence[Mapping[str, Any]], out: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
     plans: dict[str, Any] = {}
     for info in infos:
-        plans |= info.get("resolved_execution_plans") or {}
+        plans |= _mapping(info.get("resolved_execution_plans"))
     started = [info["started_at"] for info in infos if isinstance(info.get("started_at"), str)]
     finished = [info["finished_at"] for info in infos if isinstance(info.get("finished_at"), str)]
     return {
         **infos[0],
         "run_id": out.name,
-        "request": _as_asked(_without_shard(infos[0]["request"], out), identity),
+        "request": _as_asked(_without_shard(_mapping(infos[0].get("request")), out), identity),
         "resolved_execution_plans": plans,
         **({"started_at": min(started)} if started else {}),
         **({"finished_at": max(finished)} if finished else {}),
@@ -131,9 +138,9 @@ def _run_info(infos: Sequence[Mapping[str, Any]], out: Path, identity: Mapping[s
 
 
 def _without_shard(request: Mapping[str, Any], out: Path) -> dict[str, Any]:
-    benchmark = request.get("benchmark") or {}
-    params = {name: value for name, value in (benchmark.get("params") or {}).items() if name != "shard"}
-    output = {**(request.get("output") or {}), "run_id": out.name}
+    benchmark = _mapping(request.get("benchmark"))
+    params = {name: value for name, value in _mapping(benchmark.get("params")).items() if name != "shard"}
+    output = {**_mapping(request.get("output")), "run_id": out.name}
     if "run_name" in output and len(out.parents) > 1:
         output["run_name"] = out.parent.parent.name
     return {**request, "benchmark": {**benchmark, "params": params}, "output": output}
@@ -143,9 +150,9 @@ def _as_asked(request: dict[str, Any], identity: Mapping[str, Any]) -> dict[str,
     """Write what the whole run was asked with where all shards agree on it, for the host's ``summary`` to repeat."""
     concurrency, base_url = identity.get("concurrency"), identity.get("base_url")
     if isinstance(concurrency, int):
-        request["execution"] = {**(request.get("execution") or {}), "task_concurrency": concurrency}
+        request["execution"] = {**_mapping(request.get("execution")), "task_concurrency": concurrency}
     if isinstance(base_url, str):
-        request["model"] = {**(request.get("model") or {}), "base_url": base_url}
+        request["model"] = {**_mapping(request.get("model")), "base_url": base_url}
     return request
 
 
@@ -163,5 +170,12 @@ def _progress(merged: Merged, info: Mapping[str, Any], out: Path) -> dict[str, A
     }
 
 
+def _mapping(value: object) -> Mapping[str, Any]:
+    """Take what is no mapping for an empty one: the shards' files may hold anything."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def _dump(path: Path, value: Mapping[str, Any]) -> None:
+    if (fault := fault_in(value)) is not None:
+        raise MergeError(f"{path.name} cannot be made of those of the shards ({fault})")
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")

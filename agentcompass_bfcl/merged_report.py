@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,9 +11,11 @@ from pydantic import ValidationError
 
 from agentcompass_bfcl.aggregate import OnError, aggregate
 from agentcompass_bfcl.errors import MergeError
+from agentcompass_bfcl.json_files import LARGEST_RESULT
 from agentcompass_bfcl.metric_result import MetricResult, build_metric_result
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.rows import tally_rows
+from agentcompass_bfcl.run_dir import read_json_object
 from agentcompass_bfcl.run_record import RunRecord
 
 
@@ -38,7 +39,7 @@ def _report(part: RunRecord) -> MetricReport:
     if not part.is_directory:
         raise MergeError(f"{part.source}: a file; a run directory can only be made of run directories, use --json")
     try:
-        return MetricReport.model_validate(json.loads((part.source / "metrics.json").read_bytes()))
+        return MetricReport.model_validate(read_json_object(part.source / "metrics.json", LARGEST_RESULT))
     except ValidationError as error:
         raise MergeError(f"{part.source}: not a report of this AgentCompass ({error.errors()[0]['msg']})") from None
 

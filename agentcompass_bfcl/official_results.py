@@ -23,7 +23,7 @@ from agentcompass_bfcl.subsets import SINGLE_TURN_SUBSETS
 type Json = Any  # a parsed JSON value
 
 INFERENCE_ERROR = "inference_error"
-LONGEST_LINE = 64 * 1024 * 1024  # bytes
+LONGEST_LINE = 32 * 1024 * 1024  # bytes; parsed it takes up to some 25 times as many
 MOST_FAULTS = 1_000  # in one file; whatever has more is no result file, and faults are kept in memory
 
 # bfcl-eval stores a failed request as an answer that begins so, and never tries it again.

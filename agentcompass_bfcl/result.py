@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -10,7 +9,8 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from agentcompass_bfcl.aggregate import WEIGHTS, Aggregate, Node, OnError, aggregate, inner_nodes
-from agentcompass_bfcl.errors import ResultError, TallyError
+from agentcompass_bfcl.errors import ResultError, TallyError, shortened
+from agentcompass_bfcl.json_files import fault_in, json_text
 from agentcompass_bfcl.leaderboard import leaderboard
 from agentcompass_bfcl.rows import Row, decode_rows, encode_rows
 from agentcompass_bfcl.statistics import Statistics, build_statistics
@@ -111,7 +111,7 @@ class ResultDocument(_Part):
 
     def to_json(self) -> str:
         """Write canonically: sorted keys, two blanks, a newline at the end. Same result, same bytes."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        return json_text(self.model_dump(mode="json"), sort_keys=True)
 
 
 def build_document(
@@ -167,11 +167,13 @@ def build_document(
 
 def read_document(payload: object, source: str) -> ResultDocument:
     """Check a parsed JSON object against the schema. Raises ``ResultError`` naming ``source`` and the first fault."""
+    if (fault := fault_in(payload)) is not None:
+        raise ResultError(f"{source}: not a result of this package: {fault}")
     try:
         return ResultDocument.model_validate(payload)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the document"
+        place = shortened(".".join(str(part) for part in first["loc"])) or "the document"
         raise ResultError(f"{source}: not a result of this package: {place}: {first['msg']}") from None
 
 

@@ -14,6 +14,8 @@ from agentcompass_bfcl.errors import TallyError
 from agentcompass_bfcl.subsets import SUBSET_BY_NAME
 from agentcompass_bfcl.tally import Outcome, Tally, count
 
+_MOST_ATTEMPTS = 1_000
+
 _LETTER = MappingProxyType({Outcome.HIT: "h", Outcome.MISS: "m", Outcome.ERROR: "e"})
 _OUTCOME = MappingProxyType({letter: outcome for outcome, letter in _LETTER.items()})
 
@@ -60,7 +62,10 @@ def decode_rows(written: Mapping[str, str]) -> tuple[Row, ...]:
     for subset, text in sorted(written.items()):
         if subset not in SUBSET_BY_NAME:
             raise TallyError(f"rows of an unknown subset {subset[:80]!a}")
-        for token in text.split():
+        tokens = text.split()
+        if len(tokens) > SUBSET_BY_NAME[subset].rows:
+            raise TallyError(f"{len(tokens)} rows of {subset}, which has {SUBSET_BY_NAME[subset].rows}")
+        for token in tokens:
             row = _row(subset, token)
             if row.id in rows:
                 raise TallyError(f"row {row.id} stands twice")
@@ -77,4 +82,6 @@ def _row(subset: str, token: str) -> Row:
     rest, _, letters = token.partition(":")
     if not rest or not letters or set(letters) - set(_OUTCOME):
         raise TallyError(f"subset {subset}: {token[:80]!a} is no row; <number>:<h, m or e an attempt> is expected")
+    if len(letters) > _MOST_ATTEMPTS:
+        raise TallyError(f"row {subset}_{rest[:80]} has {len(letters)} attempts; {_MOST_ATTEMPTS} at most can be")
     return Row(f"{subset}_{rest}", subset, tuple(_OUTCOME[letter] for letter in letters))

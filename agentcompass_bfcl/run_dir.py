@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,11 @@ from typing import Any
 
 from agentcompass_bfcl.attempt import AttemptRecord, read_attempt_record
 from agentcompass_bfcl.collect import NO_VERDICT, first_issue_code
-from agentcompass_bfcl.errors import RunDirError
+from agentcompass_bfcl.errors import RunDirError, shortened
+from agentcompass_bfcl.json_files import LARGEST_ATTEMPT, LARGEST_RESULT, read_json
 from agentcompass_bfcl.result import ResultDocument, read_report_extra
+
+_MOST_DIGITS = 9  # of an attempt's number, in the name of its folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def read_result(run_dir: Path) -> ResultDocument:
     Raises ``RunDirError`` when the directory holds no readable one, ``ResultError`` when it is not a BFCL result.
     """
     path = run_dir / "metrics.json"
-    payload = read_json_object(path)
+    payload = read_json_object(path, LARGEST_RESULT)
     extra = payload.get("extra")
     if not isinstance(extra, Mapping) or "schema_version" not in extra:
         raise RunDirError(f"{path}: not the metrics of a BFCL run; is this the run directory of another benchmark?")
@@ -55,7 +57,7 @@ def iter_details(run_dir: Path) -> Iterator[Mapping[str, Any]]:
     """Read the tasks a run has persisted so far, one file at a time, in no particular order.
 
     Each is the host's detail: ``{"task_id", "category", "attempts": {"1": {...}}, ...}``, its attempts filled in from
-    their own files. A file that vanishes or is not yet whole is skipped: the run may still be writing.
+    their own files. A file that vanishes, is not yet whole or cannot be one is skipped: the run may still be writing.
     """
     for task_path in sorted((run_dir / "details").glob("*/*/task.json")):
         task = _json_if_whole(task_path)
@@ -63,9 +65,10 @@ def iter_details(run_dir: Path) -> Iterator[Mapping[str, Any]]:
             continue
         attempts = {}
         for result_path in sorted(task_path.parent.glob("attempt-*/result.json")):
-            attempt = _json_if_whole(result_path)
+            number = result_path.parent.name.removeprefix("attempt-")
+            attempt = _json_if_whole(result_path) if _is_number(number) else None
             if attempt is not None:
-                attempts[result_path.parent.name.removeprefix("attempt-")] = attempt
+                attempts[number] = attempt
         yield {**task, "attempts": attempts}
 
 
@@ -88,30 +91,50 @@ def in_attempt_order(attempts: Iterable[Attempt]) -> list[Attempt]:
 
 
 def _attempts(detail: Mapping[str, Any]) -> Iterator[Attempt]:
+    sample_id = str(detail.get("task_id"))
     for number, payload in detail["attempts"].items():
-        completed = payload.get("status") == "completed"
-        issues = [issue for issue in payload.get("issues") or [] if issue.get("severity") != "warning"]
+        completed, issues = payload.get("status") == "completed", _serious_issues(payload)
+        try:
+            record = read_attempt_record(payload)
+        except (RunDirError, ValueError) as error:
+            raise RunDirError(f"task {shortened(sample_id)}, attempt {number}: {error}") from None
         yield Attempt(
-            sample_id=str(detail.get("task_id")),
+            sample_id=sample_id,
             subset=str(detail.get("category")),
             number=int(number),
-            record=read_attempt_record(payload),
-            error_code=None if completed else first_issue_code(payload),
+            record=record,
+            error_code=None if completed else first_issue_code({**payload, "issues": issues}),
             problem="; ".join(str(issue.get("message")) for issue in issues),
         )
 
 
-def _place(sample_id: str) -> tuple[int, str]:
+def _serious_issues(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """List an attempt's issues that are more than warnings, as far as they are such as the host writes."""
+    issues = payload.get("issues")
+    found = [issue for issue in issues if isinstance(issue, Mapping)] if isinstance(issues, list) else []
+    return [issue for issue in found if "code" in issue and issue.get("severity") != "warning"]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+
+
+def _place(sample_id: str) -> tuple[int, str, str]:
+    # Digits are compared as text, by length first: int() refuses more than some thousand of them.
     row = sample_id.rpartition("_")[2].partition("-")[0]
-    return (int(row) if row.isascii() and row.isdigit() else 0, sample_id)
+    digits = row.lstrip("0") if row.isascii() and row.isdigit() else ""
+    return len(digits), digits, sample_id
 
 
-def read_json_object(path: Path) -> dict[str, Any]:
+def read_json_object(path: Path, largest: int = LARGEST_ATTEMPT) -> dict[str, Any]:
+    """Read a file that holds one JSON object. Raises ``RunDirError`` for any other, and one that is too large."""
     try:
-        payload = json.loads(path.read_bytes())
+        payload = read_json(path, largest)
     except FileNotFoundError:
         raise RunDirError(f"{path}: no such file; the run has not finished, or this is no run directory") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise RunDirError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
         raise RunDirError(f"{path}: cannot be read ({error})") from None
     if not isinstance(payload, dict):
         raise RunDirError(f"{path}: not a JSON object")

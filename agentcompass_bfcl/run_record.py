@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agentcompass_bfcl.errors import RunDirError
+from agentcompass_bfcl.json_files import LARGEST_RESULT, LARGEST_RUN_INFO
 from agentcompass_bfcl.result import ResultDocument, read_document
 from agentcompass_bfcl.run_dir import read_json_object, read_result
 from agentcompass_bfcl.run_request import RUN_INFO, is_run_dir
 from agentcompass_bfcl.shard import Shard
-
-LARGEST_RESULT = 64 * 1024 * 1024
-"""Bytes of a result file. That of a full run has some 60,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +42,11 @@ def read_record(path: Path) -> RunRecord:
     Raises ``RunDirError`` for a path that is neither, or a run that has not finished, and ``ResultError`` for a result
     that is not ours or is damaged.
     """
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112  # Path.is_dir may raise, as for a name that is too long
         if not is_run_dir(path):
             raise RunDirError(f"{path}: no run directory, which would hold {RUN_INFO}")
         return RunRecord(path, read_result(path), _started(path), is_directory=True)
-    if path.is_file() and path.stat().st_size > LARGEST_RESULT:
-        raise RunDirError(f"{path}: larger than {LARGEST_RESULT} bytes; that is no result")
-    return RunRecord(path, read_document(read_json_object(path), str(path)), None, is_directory=False)
+    return RunRecord(path, read_document(read_json_object(path, LARGEST_RESULT), str(path)), None, is_directory=False)
 
 
 def find_run_dirs(path: Path) -> Iterator[Path]:
@@ -58,7 +54,7 @@ def find_run_dirs(path: Path) -> Iterator[Path]:
 
     They are looked for at most three folders down, where AgentCompass makes them, sorted by path.
     """
-    if is_run_dir(path) or not path.is_dir():
+    if is_run_dir(path) or not os.path.isdir(path):  # noqa: PTH112  # as above
         yield path
         return
     for depth in range(1, 4):
@@ -66,6 +62,5 @@ def find_run_dirs(path: Path) -> Iterator[Path]:
 
 
 def _started(run_dir: Path) -> str | None:
-    info = json.loads((run_dir / RUN_INFO).read_bytes())
-    value = info.get("started_at") if isinstance(info, dict) else None
+    value = read_json_object(run_dir / RUN_INFO, LARGEST_RUN_INFO).get("started_at")
     return value if isinstance(value, str) else None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agentcompass_bfcl.dataset import Dataset, Entry
-from agentcompass_bfcl.errors import RunDirError
+from agentcompass_bfcl.errors import RunDirError, shortened
 from agentcompass_bfcl.identity import expected_entries, without_credentials
+from agentcompass_bfcl.json_files import LARGEST_RUN_INFO, fault_in, read_json
 from agentcompass_bfcl.settings import FIELDS, RunSettings, parse_settings
 
 RUN_INFO = "run_info.json"
@@ -51,7 +52,7 @@ def require_single_attempt(request: RunRequest) -> None:
 
 def is_run_dir(path: Path) -> bool:
     """Tell whether a path is the directory of a run of the host."""
-    return (path / RUN_INFO).is_file()
+    return os.path.isfile(path / RUN_INFO)  # noqa: PTH113  # Path.is_file may raise, as for a name that is too long
 
 
 def read_request(run_dir: Path) -> RunRequest:
@@ -62,10 +63,12 @@ def read_request(run_dir: Path) -> RunRequest:
     """
     path = run_dir / RUN_INFO
     try:
-        request = json.loads(path.read_bytes())["request"]
+        request = read_json(path, LARGEST_RUN_INFO)["request"]
+        if (fault := fault_in(request)) is not None:
+            raise RunDirError(f"{path}: not the description of a run (request.{fault})")
         benchmark, model = request["benchmark"], request["model"]
         if benchmark["id"] != "bfcl":
-            raise RunDirError(f"{path}: a run of benchmark {benchmark['id']!r}, not of bfcl")
+            raise RunDirError(f"{path}: a run of benchmark {shortened(repr(benchmark['id']))}, not of bfcl")
         params = benchmark.get("params") or {}
         return RunRequest(
             settings=parse_settings({name: value for name, value in params.items() if name in FIELDS}),
@@ -83,7 +86,8 @@ def read_request(run_dir: Path) -> RunRequest:
     except OSError as error:
         raise RunDirError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise RunDirError(f"{path}: not the description of a run ({type(error).__name__}: {error})") from None
+        what = shortened(f"{type(error).__name__}: {error}")
+        raise RunDirError(f"{path}: not the description of a run ({what})") from None
 
 
 def _attempts(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from agentcompass_bfcl.dataset import Entry
 from agentcompass_bfcl.draw import Plan
-from agentcompass_bfcl.errors import ShardError
+from agentcompass_bfcl.errors import ShardError, shortened
+
+_MOST_DIGITS = 9  # int() refuses more than some thousand
 
 
 def shard_take(take: int, index: int, count: int) -> int:
@@ -29,6 +31,10 @@ def shard_plan(plan: Sequence[tuple[str, int]], index: int, count: int) -> Plan:
     """Count one shard's rows of each subset, without empty subsets."""
     takes = ((name, shard_take(take, index, count)) for name, take in plan)
     return [(name, take) for name, take in takes if take > 0]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,8 @@ class Shard:
     def parse(cls, text: str) -> Shard:
         """Read ``index/count``, such as ``0/4`` for the first of four."""
         index, slash, count = text.strip().partition("/")
-        if not slash or not index.isascii() or not index.isdigit() or not count.isascii() or not count.isdigit():
-            raise ShardError(f"shard {text!r}: write index/count with a 0-based index, such as 0/4")
+        if not slash or not _is_number(index) or not _is_number(count):
+            raise ShardError(f"shard {shortened(repr(text))}: write index/count with a 0-based index, such as 0/4")
         return cls(int(index), int(count))
 
     def __str__(self) -> str:

@@ -12,6 +12,16 @@ from agentcompass_bfcl.official import Official
 type Json = Any  # a parsed JSON value
 
 
+LEAN_HARNESS = "bfcl_chat"
+"""The harness that takes a sample's tools as JSON text, in ``TOOLS_TEXT`` of the prepared task's metadata.
+
+The host copies, redacts and writes a prepared task several times a sample. Text passes through that untouched; a list
+of schemas is walked every time, and comes out altered where a parameter is called ``token`` or ``password``.
+"""
+
+TOOLS_TEXT = "tools_text"
+
+
 class Mode(StrEnum):
     """How functions are offered.
 

@@ -17,6 +17,12 @@ MEND = "run `agentcompass-bfcl provision --force` to fetch it again"
 # The pinned wheel is 1.9 MB; anything far larger is not it, and hashing it would only cost time.
 _LARGEST_WHEEL = 64 * 1024 * 1024
 
+# Of one file in it, unpacked; the largest has 3.9 MB.
+_LARGEST_FILE = 16 * 1024 * 1024
+
+# As the pinned wheel has them. zipfile knows others, with errors and an appetite for memory of their own.
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
 # What zipfile lets through when an archive is damaged: zlib.error and EOFError from a bad stream, RuntimeError from
 # a flipped encryption or compression flag, ValueError (also UnicodeDecodeError) from a flipped offset or name.
 _DAMAGE = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error)
@@ -58,11 +64,17 @@ class Wheel:
     def _content(self, archive: zipfile.ZipFile, name: str) -> bytes:
         member, expected = f"bfcl_eval/{name}", release.FILE_SHA256[name]
         try:
-            content = archive.read(member)
+            found = archive.getinfo(member)
+            if found.compress_type not in _COMPRESSIONS:
+                raise zipfile.BadZipFile(f"compression {found.compress_type}")
+            with archive.open(found) as file:
+                content = file.read(_LARGEST_FILE + 1)  # and not what the archive says its size is
         except KeyError:
             raise DatasetError(f"{self.path}: {member} is missing; {self.mend}") from None
         except _DAMAGE as error:
             raise DatasetError(f"{self.path}: cannot read {member} ({error}); {self.mend}") from error
+        if len(content) > _LARGEST_FILE:
+            raise DatasetError(f"{self.path}: {member} has more than {_LARGEST_FILE} bytes; {self.mend}")
         actual = hashlib.sha256(content).hexdigest()
         if actual != expected:
             raise DatasetError(f"{self.path}: {member} was altered (sha256 {actual}, pinned {expected}); {self.mend}")

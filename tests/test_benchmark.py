@@ -259,7 +259,9 @@ async def test_a_harness_that_hands_over_no_artifact_brought_no_answer(dataset: 
 
 async def test_a_request_is_made_of_fresh_objects_each_time(dataset: Dataset) -> None:
     bench = benchmark()
-    req = request(draw="mini", model_params={"extra_body": {"top_k": 1}, "extra_headers": {"X-Team": "a"}})
+    req = request(
+        "openai_chat", draw="mini", model_params={"extra_body": {"top_k": 1}, "extra_headers": {"X-Team": "a"}}
+    )
     first, second = bench.load_tasks(req)[:2]
     prepared = await bench.prepare_task(first, None, req, None)
     expected = copy.deepcopy(prepared)
@@ -272,6 +274,25 @@ async def test_a_request_is_made_of_fresh_objects_each_time(dataset: Dataset) ->
     assert other.metadata["kwargs"]["extra_headers"] == {"X-Client-Request-Id": f"bfcl-{second.task_id}", "X-Team": "a"}
     assert "tools" not in other.metadata["kwargs"]
     assert req.model.params["extra_body"] == {"top_k": 1}
+
+
+async def test_our_harness_gets_tools_as_text_which_the_host_neither_walks_nor_redacts(dataset: Dataset) -> None:
+    from agentcompass.runtime.config import redact_secrets
+
+    secretive = next(
+        entry.id for entry in dataset.by_id.values() if redact_secrets(entry.functions()) != entry.functions()
+    )
+    task, bench = every_task()[secretive], benchmark()
+    listed = await bench.prepare_task(task, None, request("openai_chat", draw="all"), None)
+    as_text = await bench.prepare_task(task, None, request("bfcl_chat", draw="all"), None)
+    assert json.loads(as_text.metadata["tools_text"]) == listed.metadata["tools"]
+    assert "tools" not in as_text.metadata
+    assert redact_secrets(as_text.metadata["tools_text"]) == as_text.metadata["tools_text"]
+    assert redact_secrets(listed.metadata["tools"]) != listed.metadata["tools"]
+    without = next(entry.id for entry in dataset.by_id.values() if not entry.functions())
+    for harness in ("openai_chat", "bfcl_chat"):
+        prepared = await bench.prepare_task(every_task()[without], None, request(harness, draw="all"), None)
+        assert prepared.metadata["tools"] == []
 
 
 async def test_tool_choice_goes_out_only_when_set_and_never_without_tools(dataset: Dataset) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -181,11 +182,27 @@ async def test_retry_after_zero_means_at_once() -> None:
     assert server.pauses()[0] < 2
 
 
-@pytest.mark.parametrize("header", ["3600", "inf", "nan", "-5", "1e9999", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", ""])
-async def test_no_retry_after_makes_the_client_wait_longer_than_the_cap(header: str) -> None:
+async def test_a_wait_that_the_server_asks_for_is_kept_in_full_though_the_own_backoff_is_shorter() -> None:
+    asked = 3 * QUICK.longest_delay_seconds
+    reply, server = await outcome(says(429, "{}", retry_after=str(asked)), answers())
+    assert isinstance(reply, Reply)
+    assert asked <= server.pauses()[0] < asked + 1.5
+
+
+@pytest.mark.parametrize("header", ["inf", "nan", "-5", "1e9999", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", ""])
+async def test_a_retry_after_that_says_no_time_leaves_the_client_to_its_own_backoff(header: str) -> None:
     reply, server = await outcome(says(429, "{}", retry_after=header), answers())
     assert isinstance(reply, Reply)
     assert server.pauses()[0] < QUICK.longest_delay_seconds + 1.5
+
+
+async def test_a_refusal_says_how_long_the_server_wants_to_be_left_alone() -> None:
+    policy = RetryPolicy(max_retries=3, budget_seconds=60.0)
+    started = asyncio.get_running_loop().time()
+    result, server = await outcome(says(429, '{"error": {"message": "slow"}}', retry_after="3600"), policy=policy)
+    assert str(failed(result, "http_429")) == "HTTP 429, to be tried again after 3600 s: slow"
+    assert len(server.seen) == 1
+    assert asyncio.get_running_loop().time() - started < 5
 
 
 async def test_retries_are_bounded_in_number() -> None:
@@ -242,7 +259,9 @@ async def test_a_timeout_in_the_request_wins_over_the_clients() -> None:
 @pytest.mark.parametrize("fault", [resets_mid_body, hangs_up], ids=["reset mid-body", "hung up"])
 async def test_a_lost_connection_is_an_error_that_may_pass(fault: Reaction) -> None:
     result, server = await outcome(fault)
-    assert not failed(result, "connection_lost").concerns_all
+    error = failed(result, "connection_lost")
+    assert not error.concerns_all
+    assert re.fullmatch(r"\w+: \w.*", str(error))
     assert len(server.seen) == QUICK.max_retries + 1
     reply, _ = await outcome(fault, answers())
     assert isinstance(reply, Reply)
@@ -284,6 +303,7 @@ async def test_a_body_that_is_no_completion_is_an_error_and_never_a_reply(body: 
     result, server = await outcome(says(200, body), answers())
     error = failed(result, "invalid_body")
     assert not error.concerns_all
+    assert str(error).endswith("; it is empty") == (not body.strip())
     assert len(str(error)) <= 500
     assert len(server.seen) == 1
 
@@ -329,6 +349,15 @@ async def test_the_api_key_is_not_shown_with_the_client() -> None:
 async def test_without_a_key_a_request_goes_out_all_the_same() -> None:
     reply, _ = await outcome(answers(), key="")
     assert isinstance(reply, Reply)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_refused_request_without_a_key_says_that_it_had_none(status: int) -> None:
+    refusal = says(status, '{"error": {"message": "no"}}')
+    result, _ = await outcome(refusal, key="")
+    assert str(failed(result, f"http_{status}")) == f"HTTP {status}, sent without an API key: no"
+    result, _ = await outcome(refusal)
+    assert str(failed(result, f"http_{status}")) == f"HTTP {status}: no"
 
 
 async def test_cancelling_is_neither_a_reply_nor_a_request_error() -> None:

@@ -208,6 +208,12 @@ def test_a_bad_option_is_refused_before_any_request_in_one_line(
     assert not list(tmp_path.rglob("run_info.json"))
 
 
+def test_a_model_whose_name_no_folder_can_have_is_refused(command: Command) -> None:
+    code, out, err = command("run", "é" * 130, "--base-url", "http://127.0.0.1:9/v1")
+    assert (code, out) == (1, "")
+    assert "the model's name is too long: AgentCompass makes it a folder of 275 bytes" in only_line(err)
+
+
 @pytest.mark.usefixtures("agentcompass")
 @pytest.mark.parametrize(("params", "kind", "words"), BAD_PARAMETERS, ids=[str(case[0]) for case in BAD_PARAMETERS])
 def test_the_hosts_own_command_line_refuses_a_bad_parameter_without_a_traceback(

@@ -64,6 +64,12 @@ def test_nested_values_are_compared_against_their_own_accepted_values() -> None:
     ]
 
 
+def test_a_call_too_many_is_told_from_a_call_of_another_function() -> None:
+    answers = [{"f.g": {"x": [1]}}]
+    assert differences([{"f_g": {"x": 1}}, {"f_g": {"x": 1}}], answers)[1:] == ["one call of f_g too many"]
+    assert differences([{"f_g": {"x": 1}}, {"h": {}}], answers)[1:] == ["a call of h, which is not in the reference"]
+
+
 def test_two_calls_of_one_function_are_each_compared_with_one_answer() -> None:
     answers = [{"f": {"x": [1]}}, {"f": {"x": [2]}}]
     assert differences([{"f": {"x": 1}}, {"f": {"x": 2}}], answers) == []

@@ -17,6 +17,7 @@ from agentcompass_bfcl.cli import main
 from agentcompass_bfcl.dataset import Dataset, Entry
 from agentcompass_bfcl.draw import DrawSpec
 from agentcompass_bfcl.report.csv_tables import samples_csv, subsets_csv
+from agentcompass_bfcl.report.escaping import markdown_code
 from agentcompass_bfcl.report.junit import junit_xml
 from agentcompass_bfcl.report.markdown import render_markdown
 from agentcompass_bfcl.report.openmetrics import openmetrics_text
@@ -127,7 +128,7 @@ def test_markdown_holds_the_numbers_and_no_markup_of_others(found: RunRecord) ->
     assert "<b>" not in text
     assert f"| overall | {found.document.metrics['overall_accuracy']:.2f} |" in text
     assert all(line.count("|") == 6 for line in text.splitlines() if line.startswith("| live |"))
-    assert "| live_parallel | 1 | 1 | 0 | 100.00 |" in text
+    assert "| live\\_parallel | 1 | 1 | 0 | 100.00 |" in text
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "csv-subsets", "junit", "markdown", "openmetrics"])
@@ -169,3 +170,20 @@ def test_what_the_commands_write_is_what_the_schemas_say(
         schema = json.loads((SCHEMAS / f"{name}.json").read_text())
         Draft202012Validator.check_schema(schema)
         Draft202012Validator(schema).validate(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("a_b|c", "`a_b|c`"), ("a`b", "``a`b``"), ("`a``", "``` `a`` ```"), ("a\n\x1b[31mb", "`a [31mb`")],
+)
+def test_a_span_of_code_shows_a_text_as_it_is_and_nothing_ends_it_early(text: str, code: str) -> None:
+    assert markdown_code(text) == code
+
+
+@pytest.mark.parametrize("form", ["verdicts", "bfcl-eval"])
+def test_forms_made_of_replies_want_the_run_directory(
+    form: str, found: RunRecord, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(found, tmp_path / "result.json")
+    assert main(["export", str(file), "--to", form, "--out", str(tmp_path / "out")]) == 1
+    assert f"--to {form} needs the run directory, which holds the replies" in capsys.readouterr().err

@@ -173,6 +173,10 @@ async def test_the_harness_limits_reach_the_client(dataset: Dataset) -> None:
     assert "0.2 s" in issue.message
 
 
+def test_a_wait_of_a_minute_that_a_server_asks_for_fits_into_the_default_limits() -> None:
+    assert Sending(request()).plan.retry_budget_seconds > 60
+
+
 BAD_MODEL_PARAMETERS = [
     ({"stream": True}, ["'stream'", "True", "leave it out"]),
     ({"n": 2}, ["'n'", "2", "leave it out"]),

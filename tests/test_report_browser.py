@@ -142,12 +142,35 @@ def test_without_javascript_everything_is_there_but_sorting_and_filtering(
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["run", "two"])
+def test_the_lines_that_differ_are_marked_beside_each_other(browser: Any, reports: dict[str, Path]) -> None:
+    opened = Opened(browser, reports["run"], "desktop")
+    row = opened.page.locator('#samples details[data-kind="value_error:string"]').first
+    row.locator("summary").click()
+    expected, actual = row.locator(".pair > div").all()
+    assert "planted wrong value" in actual.locator("mark").first.inner_text()
+    assert expected.locator("mark").count() >= 1
+    boxes = [side.bounding_box() for side in (expected, actual)]
+    assert boxes[0]["y"] == boxes[1]["y"]
+    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+    opened.page.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "scheme"),
+    [
+        ("run", "desktop", "light"),
+        ("run", "phone", "dark"),
+        ("two", "desktop", "dark"),
+        ("two", "phone", "light"),
+        ("hostile", "phone", "light"),
+    ],
+)
 def test_an_accessibility_check_finds_nothing_serious(
-    name: str, scheme: str, browser: Any, reports: dict[str, Path]
+    name: str, size: str, scheme: str, browser: Any, reports: dict[str, Path]
 ) -> None:
-    opened = Opened(browser, reports[name], "desktop", scheme)
+    opened = Opened(browser, reports[name], size, scheme)
+    if opened.page.locator("#samples").count():
+        opened.page.locator("#samples summary").first.click()
     found = axe.Axe().run(opened.page).response["violations"]
     serious = [
         (problem["id"], [node["html"][:120] for node in problem["nodes"][:3]])

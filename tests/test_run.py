@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
@@ -164,6 +165,20 @@ def test_text_table_metrics_json_and_summary_md_say_the_same(lean: Finished) -> 
     assert 100 * values["normalized_single_turn_score"] == pytest.approx(score, abs=0.006)
     for name, value in result.details.categories.items():
         assert 100 * values[name] == pytest.approx(value, abs=0.006)
+
+
+def test_progress_json_tells_the_end_and_events_are_written_only_on_request(
+    lean: Finished, endpoint_with: MakeEndpoint, tmp_path: Path
+) -> None:
+    progress = json.loads((lean.run_dir / "progress.json").read_bytes())
+    assert (progress["status"], progress["finished_tasks"], progress["total_tasks"]) == ("completed", 192, 192)
+    assert (progress["model"], progress["harness"]) == ("some-model", "bfcl_chat")
+    assert not (lean.run_dir / "progress.jsonl").exists()
+    with endpoint_with() as endpoint:
+        params = {"draw": "mini", "limit": 12}
+        found = finish(quick_run(endpoint.base_url, tmp_path, benchmark_params=params, events=True), endpoint)
+    events = [json.loads(line)["event"] for line in (found.run_dir / "progress.jsonl").read_text().splitlines()]
+    assert events.count("task_finished") == 12
 
 
 def test_the_api_key_is_in_no_file_of_the_run(lean: Finished) -> None:

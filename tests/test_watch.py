@@ -136,6 +136,8 @@ def test_what_is_no_run_is_refused_once_and_waited_for_otherwise(
 ) -> None:
     assert main(["watch", str(tmp_path), "--once"]) == 1
     assert capsys.readouterr().out == "nothing there yet\n"
+    assert main(["watch", str(tmp_path / "not there yet"), "--once"]) == 1
+    assert capsys.readouterr() == ("nothing there yet\n", "")
     (tmp_path / "run_info.json").write_text("{")
     assert main(["watch", str(tmp_path), "--once"]) == 1
     assert "not the description of a run" in capsys.readouterr().err

@@ -30,7 +30,7 @@ from agentcompass_bfcl.workers.plan import automatic_shards, most_at_once, split
 from agentcompass_bfcl.workers.processes import run_processes
 from agentcompass_bfcl.workers.progress import Progress, progress_line, rows_done
 from agentcompass_bfcl.workers.provisional import Provisional
-from agentcompass_bfcl.workers.shard_process import read_run, run_line
+from agentcompass_bfcl.workers.shard_process import read_shard, shard_line
 from host_runs import MARKER_KEY, quick_run
 from result_trees import write_run
 from test_cli import Command, command, only_line, started
@@ -42,9 +42,18 @@ PATIENCE = 120
 DRAW = ("--draw", "mini", "--limit", str(ROWS), "--retries", "0", "--progress", "none")
 
 
-@pytest.mark.parametrize(("rows", "shards"), [(1, 1), (192, 1), (500, 1), (501, 2), (995, 2), (1004, 3), (3625, 8)])
-def test_a_run_is_split_by_itself_once_it_has_more_than_500_rows(rows: int, shards: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "shards"), [(1, 1), (192, 1), (250, 1), (251, 4), (800, 4), (995, 8), (1004, 8), (3625, 20)]
+)
+def test_a_run_is_split_by_itself_into_a_multiple_of_four_once_it_has_more_than_250_rows(
+    rows: int, shards: int
+) -> None:
     assert automatic_shards(rows) == shards
+
+
+@pytest.mark.parametrize(("rows", "shards"), [(1, 1), (500, 1), (501, 2), (995, 2), (3625, 8)])
+def test_on_a_cluster_shards_are_larger(rows: int, shards: int) -> None:
+    assert automatic_shards(rows, on_cluster=True) == shards
 
 
 def test_shards_share_addresses_and_concurrency_and_have_names_of_their_own(tmp_path: Path) -> None:
@@ -79,8 +88,9 @@ def test_shards_together_never_send_more_requests_at_a_time_than_asked_for(
 
 def test_a_run_travels_to_its_worker_unchanged(tmp_path: Path) -> None:
     run = quick_run("http://a/v1", tmp_path, api_key=MARKER_KEY, model_params={"temperature": 0, "stop": ["\n"]})
-    assert read_run(run_line(run)) == run
-    assert run_line(run).count(b"\n") == 1
+    line = shard_line(run, tmp_path / "log")
+    assert read_shard(line) == (run, tmp_path / "log")
+    assert line.count(b"\n") == 1
 
 
 def test_runs_of_another_harness_are_not_taken_for_a_shards_own(tmp_path: Path) -> None:
@@ -88,8 +98,8 @@ def test_runs_of_another_harness_are_not_taken_for_a_shards_own(tmp_path: Path) 
     for harness, run_id in (("bfcl_chat", "20260101-1"), ("bfcl_chat", "20260102-1"), ("openai_chat", "20260103-1")):
         folder = shard_run.folder / f"m_bfcl_{harness}" / run_id
         folder.mkdir(parents=True)
-        (folder / "run_info.json").write_text("{}")
-    assert shard_run.newest() == shard_run.folder / "m_bfcl_bfcl_chat" / "20260102-1"
+        (folder / "run_info.json").write_text('{"request": {}}')
+    assert shard_run.previous() == shard_run.folder / "m_bfcl_bfcl_chat" / "20260102-1"
     assert shard_run.complete() is None  # its metrics.json is not there
 
 
@@ -203,7 +213,10 @@ def test_shards_are_refused_where_they_cannot_be_meant(command: Command) -> None
         (("--executor", "ray"), "--executor ray runs several shards"),
         (("--shard", "0/2", "--executor", "ray"), "--executor ray runs several shards"),
         (("--shards", "2", "--ray-address", "auto"), "--ray-address is for --executor ray"),
-        (("--shards", "2", "--results-dir", "/dev/null/r"), "no worker can be started: Not a directory"),
+        (
+            ("--shards", "2", "--results-dir", "/dev/null/r"),
+            "--results-dir /dev/null/r: nothing can be written there (Not a directory)",
+        ),
     ):
         code, _, err = command("run", "m", "--base-url", address, *DRAW, *options)
         assert code == 1
@@ -319,7 +332,7 @@ def test_no_worker_outlives_its_driver(
     eventually(lambda: not any(alive(pid) for pid in workers))
 
 
-def test_workers_that_cannot_run_are_named_and_take_turns(tmp_path: Path) -> None:
+def test_shards_that_cannot_run_are_named_and_one_worker_has_them_one_after_the_other(tmp_path: Path) -> None:
     runs = split(quick_run("", tmp_path, run_name="x"), [2, 1], ["nonsense"], 1)
     said = io.StringIO()
     ended = run_processes(runs, at_once=1, progress=Progress(said, shown=False))
@@ -328,7 +341,23 @@ def test_workers_that_cannot_run_are_named_and_take_turns(tmp_path: Path) -> Non
         assert f"shard {run.shard}: ended with status 1; base_url is 'nonsense'" in end.trouble
         assert line == f"agentcompass-bfcl: {end.trouble}"
     first, second = (run.log.stat() for run in runs)
-    assert second.st_mtime - first.st_mtime > 0.5  # it began, and imported all it needs, after the first was over
+    assert second.st_mtime >= first.st_mtime
+    assert [run.log.read_text().count("base_url is") for run in runs] == [1, 1]
+
+
+@needs_proc
+def test_after_a_death_another_worker_takes_up_the_shards_that_wait(slow: RunningEndpoint, tmp_path: Path) -> None:
+    with driver(slow, tmp_path, "--results-dir", "r", "--shards", "3", "--concurrency", "1") as process:
+        eventually(lambda: shards_begun(tmp_path / "r") == 1)
+        (victim,) = children(process.pid)
+        os.kill(victim, signal.SIGKILL)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    death, end = err.splitlines()
+    assert "shard 0/3: ended by SIGKILL" in death
+    assert "no result of shard 0/3;" in end
+    finished = {path.parent.parent.parent.name[-4:] for path in tmp_path.glob("r/*/*/*/metrics.json")}
+    assert finished == {"1of3", "2of3"}
 
 
 # How far it is.

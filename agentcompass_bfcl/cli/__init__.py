@@ -6,6 +6,7 @@ import sys
 
 from agentcompass_bfcl.cli.parser import build_parser
 from agentcompass_bfcl.errors import BfclError
+from agentcompass_bfcl.report.escaping import one_line
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 _HOST_COMMAND = "agentcompass"
@@ -26,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return int(namespace.command(namespace))
     except BfclError as error:
-        print(f"agentcompass-bfcl: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"agentcompass-bfcl: {one_line(str(error))}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         print("agentcompass-bfcl: interrupted; a run goes on with the same command and --reuse", file=sys.stderr)

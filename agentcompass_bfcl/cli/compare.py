@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from agentcompass_bfcl.clusters import clusters
@@ -46,6 +47,7 @@ def run_command(namespace: argparse.Namespace) -> int:
 def _require_sense(namespace: argparse.Namespace) -> None:
     if unknown := sorted(set(namespace.allow) - set(QUESTION_KEYS)):
         raise ConfigError(f"--allow {unknown[0]}: what must agree is {', '.join(QUESTION_KEYS)}")
-    places = [path.resolve() for path in (namespace.first, *namespace.same_build)]
+    # Path.resolve() raises RuntimeError for a symlink to itself.
+    places = [os.path.realpath(path) for path in (namespace.first, *namespace.same_build)]
     if twice := next((path for path in places if places.count(path) > 1), None):
         raise ConfigError(f"--same-build: {twice} is there twice; a run compared with itself changes in nothing")

@@ -10,6 +10,7 @@ from agentcompass_bfcl.dataset import read_dataset
 from agentcompass_bfcl.errors import ConfigError
 from agentcompass_bfcl.export import Exported, export_bfcl_eval, export_verdicts
 from agentcompass_bfcl.report.csv_tables import samples_csv, subsets_csv
+from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.report.junit import junit_xml
 from agentcompass_bfcl.report.markdown import render_markdown
 from agentcompass_bfcl.run_record import read_record
@@ -17,9 +18,13 @@ from agentcompass_bfcl.sample_rows import sample_rows
 from agentcompass_bfcl.sources import open_pinned
 from agentcompass_bfcl.verdicts import verdict_lines
 
+_OF_DIRECTORIES = ("bfcl-eval", "verdicts")
+
 
 def run_command(namespace: argparse.Namespace) -> int:
     """Write the run to ``--out``."""
+    if namespace.to in _OF_DIRECTORIES and namespace.run_dir.is_file():
+        raise ConfigError(f"{namespace.run_dir}: --to {namespace.to} needs the run directory, which holds the replies")
     if namespace.to == "bfcl-eval":
         return _export_tree(namespace)
     if namespace.model is not None:
@@ -52,13 +57,13 @@ def _export_tree(namespace: argparse.Namespace) -> int:
         raise ConfigError("--to bfcl-eval writes a folder; name one with --out")
     dataset = read_dataset(open_pinned(namespace.wheel))
     exported = export_bfcl_eval(namespace.run_dir, namespace.out, dataset, model=namespace.model)
-    print(f"{exported.rows} rows in {exported.folder}")
+    print(f"{exported.rows} rows in {one_line(str(exported.folder))}")
     if exported.left_out:
         print(f"agentcompass-bfcl: {_left_out(exported)}", file=sys.stderr)
     return 0
 
 
 def _left_out(exported: Exported) -> str:
-    reasons = ", ".join(f"{reason} {count}" for reason, count in exported.left_out.items())
+    reasons = ", ".join(f"{one_line(reason)} {count}" for reason, count in exported.left_out.items())
     total = sum(exported.left_out.values())
     return f"left out {total} samples without a verdict ({reasons}); use `bfcl evaluate --partial-eval`"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from typing import Any
 
@@ -11,6 +10,9 @@ from tabulate import tabulate
 
 from agentcompass_bfcl.dataset import read_dataset
 from agentcompass_bfcl.drawn_rows import drawn_attempts
+from agentcompass_bfcl.errors import shortened
+from agentcompass_bfcl.json_files import json_text
+from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.run_dir import Attempt
 from agentcompass_bfcl.sources import open_pinned
 
@@ -25,15 +27,16 @@ def run_command(namespace: argparse.Namespace) -> int:
     counts = Counter(attempt.kind for attempt in shown)
     if namespace.json:
         document = {"counts": dict(sorted(counts.items())), "failures": [_as_json(attempt) for attempt in shown]}
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print(json_text(document), end="")
         return 0
     if not shown:
         print("nothing to list: no miss and no error here")
         return 0
-    rows = [[attempt.sample_id, attempt.verdict, attempt.kind, _detail(attempt)] for attempt in shown]
+    rows = [[_cell(attempt.sample_id), attempt.verdict, _cell(attempt.kind), _detail(attempt)] for attempt in shown]
     print(tabulate(rows, headers=["sample", "verdict", "type", "detail"], disable_numparse=True))
     print()
-    print(tabulate(counts.most_common(), headers=["type", "rows"]))
+    kinds = [[_cell(kind), str(number)] for kind, number in counts.most_common()]
+    print(tabulate(kinds, headers=["type", "rows"], colalign=("left", "right"), disable_numparse=True))
     return 0
 
 
@@ -53,6 +56,10 @@ def _as_json(attempt: Attempt) -> dict[str, Any]:
     }
 
 
+def _cell(text: str) -> str:
+    return shortened(one_line(text))
+
+
 def _detail(attempt: Attempt) -> str:
-    text = " ".join(str(_as_json(attempt)["detail"]).split())
+    text = one_line(str(_as_json(attempt)["detail"]))
     return text if len(text) <= _LONGEST_DETAIL else f"{text[: _LONGEST_DETAIL - 3]}..."

@@ -15,6 +15,7 @@ from agentcompass_bfcl.errors import BfclError, GateError
 from agentcompass_bfcl.gate import Check, Decision, Status, judge, not_ready, worst
 from agentcompass_bfcl.not_worse import not_worse
 from agentcompass_bfcl.report.decision import decision_json, decision_junit, decision_markdown, render_decision
+from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.run_record import RunRecord, read_record
 
 EXIT_CODES = {Status.PASSED: 0, Status.ERROR: 1, Status.FAILED: 3, Status.NOT_JUDGED: 4}
@@ -89,7 +90,7 @@ def _decide(
             checks = (*checks, not_worse(record, other, margin))
         return Decision(path, record.identity, checks)
     except BfclError as error:
-        print(f"agentcompass-bfcl: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"agentcompass-bfcl: {one_line(str(error))}", file=sys.stderr)
         return Decision(path, {}, (Check("result", Status.ERROR, str(error)),))
 
 

@@ -6,9 +6,10 @@ import argparse
 import sys
 
 from agentcompass_bfcl.dataset import Dataset, read_dataset
-from agentcompass_bfcl.errors import ConfigError, MergeError
+from agentcompass_bfcl.errors import ConfigError, MergeError, counted
 from agentcompass_bfcl.merge import Merged
 from agentcompass_bfcl.merged_dir import merge_paths, merge_runs
+from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.sources import open_pinned
 
@@ -24,12 +25,12 @@ def run_command(namespace: argparse.Namespace) -> int:
         merged = _merged(namespace, dataset)
     except MergeError as error:
         for fault in error.faults:
-            print(f"agentcompass-bfcl: {fault}", file=sys.stderr)
+            print(f"agentcompass-bfcl: {one_line(fault)}", file=sys.stderr)
         if error.faults:
-            raise MergeError(f"{len(error.faults)} faults, nothing was merged") from None
+            raise MergeError(f"{counted(len(error.faults), 'fault', 'faults')}, nothing was merged") from None
         raise
     for note in merged.notes:
-        print(f"agentcompass-bfcl: {note}", file=sys.stderr)
+        print(f"agentcompass-bfcl: {one_line(note)}", file=sys.stderr)
     document = merged.document
     print(document.to_json() if namespace.json else render_text(document, namespace.out), end="")
     return 0

@@ -126,6 +126,11 @@ def _run(commands: _Commands) -> None:
         "--progress", choices=("auto", "plain", "none"), default="auto", help="the host's progress display"
     )
     output.add_argument("--analysis", action="store_true", help="let the host analyse each attempt; a quarter slower")
+    output.add_argument(
+        "--events",
+        action="store_true",
+        help="let the host write each event to progress.jsonl and progress.json; slower",
+    )
     _json_option(output)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +11,11 @@ from agentcompass_bfcl.bounded import Judge
 from agentcompass_bfcl.cli.output_file import STANDARD_OUTPUT, write_output
 from agentcompass_bfcl.cli.stored_outputs import Source, find_sources, judging_settings
 from agentcompass_bfcl.dataset import Dataset, Entry, read_dataset
-from agentcompass_bfcl.errors import ConfigError
+from agentcompass_bfcl.errors import ConfigError, counted
+from agentcompass_bfcl.json_files import json_text
 from agentcompass_bfcl.official import load_official
 from agentcompass_bfcl.official_results import ResultFault, StoredRow, rows_only
+from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.report.leaderboard import render_leaderboard
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.rescore import Rescored, judged_attempt, rescore
@@ -121,9 +122,12 @@ def _report_faults(faults: Sequence[ResultFault], *, keep_going: bool) -> None:
         _note(str(fault))
     if keep_going:
         more = f", the first {_MOST_LISTED} of them above" if len(faults) > _MOST_LISTED else ""
-        _note(f"{len(faults)} faults{more}; only the other rows were read")
+        _note(f"{counted(len(faults), 'fault', 'faults')}{more}; only the other rows were read")
     else:
-        _note(f"{len(faults)} faults, nothing was scored; mend the files, or use --keep-going to count the other rows")
+        _note(
+            f"{counted(len(faults), 'fault', 'faults')}, nothing was scored; "
+            "mend the files, or use --keep-going to count the other rows"
+        )
 
 
 def _anything_scored(source: Source, result: Rescored) -> bool:
@@ -137,7 +141,7 @@ def _json(results: Sequence[Rescored]) -> str:
     if len(results) == 1:
         return results[0].document.to_json()
     documents = [result.document.model_dump(mode="json") for result in results]
-    return json.dumps(documents, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return json_text(documents, sort_keys=True)
 
 
 def _text(sources: Sequence[Source], results: Sequence[Rescored]) -> str:
@@ -150,4 +154,4 @@ def _text(sources: Sequence[Source], results: Sequence[Rescored]) -> str:
 
 
 def _note(text: str) -> None:
-    print(f"agentcompass-bfcl: {text}", file=sys.stderr)
+    print(f"agentcompass-bfcl: {one_line(text)}", file=sys.stderr)

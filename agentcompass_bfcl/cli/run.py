@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import sys
 from datetime import UTC, datetime
@@ -15,9 +14,11 @@ from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.compare import repeat_spread
 from agentcompass_bfcl.dataset import Dataset
 from agentcompass_bfcl.errors import RunFailedError
-from agentcompass_bfcl.host import HostRun, run_in_host
+from agentcompass_bfcl.host import HostRun, require_writable, run_in_host
+from agentcompass_bfcl.json_files import json_text
 from agentcompass_bfcl.report.comparison import render_spread
 from agentcompass_bfcl.report.comparison_document import spread_document
+from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.run_dir import read_result
 from agentcompass_bfcl.run_record import RunRecord, read_record
@@ -56,7 +57,7 @@ def _report_repeats(records: list[RunRecord], dataset: Dataset, *, as_json: bool
             "results": [record.document.model_dump(mode="json") for record in records],
             "same_build": None if spread is None else spread_document(spread).model_dump(mode="json"),
         }
-        print(json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False))
+        print(json_text(document, sort_keys=True), end="")
     elif spread is not None:
         print(f"\n{render_spread(spread)}", end="")
 
@@ -69,6 +70,7 @@ def run_and_report(run: HostRun, *, as_json: bool) -> int:
 
 
 def _run_and_report(plan: RunPlan, *, as_json: bool, silent: bool) -> tuple[int, Path]:
+    require_writable(plan.whole.results_dir)
     if len(plan.shards) == 1:
         with _host_output(as_json=as_json):
             run_dir, failure = _run(plan.whole)
@@ -77,7 +79,7 @@ def _run_and_report(plan: RunPlan, *, as_json: bool, silent: bool) -> tuple[int,
         plan.shards, _executor(plan), plan.dataset, out_name=plan.whole.run_name, facts=plan.facts
     )
     for note in merged.notes:
-        print(f"agentcompass-bfcl: {note}", file=sys.stderr)
+        print(f"agentcompass-bfcl: {one_line(note)}", file=sys.stderr)
     failure = RunFailedError(f"the host ended shard {', '.join(failed)} as failed", out) if failed else None
     return _report(out, failure, as_json=as_json, silent=silent), out
 

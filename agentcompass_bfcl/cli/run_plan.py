@@ -24,6 +24,8 @@ from agentcompass_bfcl.sources import open_pinned
 from agentcompass_bfcl.task import Mode
 from agentcompass_bfcl.workers.plan import ShardRun, automatic_shards, most_at_once, split
 
+_LONGEST_FOLDER_NAME = 255  # bytes
+
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
@@ -98,7 +100,9 @@ def _takes(namespace: argparse.Namespace, settings: RunSettings, dataset: Datase
             raise ConfigError("--shard is a part already; leave out --shards, or split the whole run")
         return [sum(take for _, take in shard_plan(drawn, settings.shard.index, settings.shard.count))]
     total = sum(take for _, take in drawn)
-    count = automatic_shards(total) if namespace.shards is None else namespace.shards
+    count = namespace.shards
+    if count is None:
+        count = automatic_shards(total, on_cluster=namespace.executor == "ray")
     if count < 1:
         raise ConfigError("--shards is 1 or more")
     takes = [sum(take for _, take in shard_plan(drawn, index, count)) for index in range(count)]
@@ -120,6 +124,7 @@ def _whole_run(
     model_params, harness_params = _model_params(namespace), _harness_params(namespace)
     check_model_params(model_params)
     check_limits(harness_params)
+    _check_folder_name(namespace)
     # The model as well: the host writes org/m and org_m as one folder.
     whom = {"model": namespace.model, "base_url": " ".join(base_urls), "attempts": namespace.attempts}
     digest = short_identity({**question_identity(settings, dataset, model_params), **whom})
@@ -139,8 +144,19 @@ def _whole_run(
         reuse=namespace.reuse,
         attempts=namespace.attempts,
         analysis=namespace.analysis,
+        events=namespace.events,
         progress=namespace.progress,
     )
+
+
+def _check_folder_name(namespace: argparse.Namespace) -> None:
+    """Refuse a model whose name no folder can have; the host would find out after its import, with a traceback."""
+    length = len(f"{namespace.model}_bfcl_{namespace.harness}".encode())
+    if length > _LONGEST_FOLDER_NAME:
+        raise ConfigError(
+            f"the model's name is too long: AgentCompass makes it a folder of {length} bytes, and file systems "
+            f"allow {_LONGEST_FOLDER_NAME}; let the server answer to a shorter one"
+        )
 
 
 def _shard_suffix(settings: RunSettings) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 from agentcompass_bfcl.attempt import AttemptRecord
 from agentcompass_bfcl.dataset import Entry
 from agentcompass_bfcl.errors import RunDirError
 from agentcompass_bfcl.explain import differences
+from agentcompass_bfcl.json_files import json_text
 from agentcompass_bfcl.official import Official
+from agentcompass_bfcl.report.escaping import one_line, plain_lines
 from agentcompass_bfcl.run_dir import Attempt, read_attempts
 from agentcompass_bfcl.run_request import read_request
 from agentcompass_bfcl.score import decode_output
@@ -28,10 +31,10 @@ def run_command(namespace: argparse.Namespace) -> int:
     mode = read_request(namespace.run_dir).settings.mode
     documents = [describe(attempt, sources, mode) for attempt in attempts]
     if namespace.json:
-        print(json.dumps(documents[0] if len(documents) == 1 else documents, indent=2, ensure_ascii=False))
+        print(_json(documents[0] if len(documents) == 1 else documents, namespace.run_dir), end="")
         return 0
     for document in documents:
-        print(_text(document))
+        print(plain_lines(_text(document)))
     return 0
 
 
@@ -69,10 +72,18 @@ def _calls(entry: Entry, record: AttemptRecord, official: Official, mode: Mode) 
     return decoded if failure is None and official.is_call_list(decoded) else None
 
 
+def _json(document: Any, run_dir: Path) -> str:
+    try:
+        return json_text(document)
+    except RecursionError:
+        raise RunDirError(f"{run_dir}: the reply is nested too deeply to be written as JSON") from None
+
+
 def _text(document: dict[str, Any]) -> str:
     question = "\n".join(f"  {message['role']}: {message['content']}" for message in document["question"])
+    verdict = f"{document['verdict']} {one_line(document['type'])}".rstrip()
     blocks = [
-        f"{document['id']} (attempt {document['attempt']}): {document['verdict']} {document['type']}".rstrip(),
+        f"{document['id']} (attempt {document['attempt']}): {verdict}",
         f"question\n{question}",
         "functions\n" + "\n".join(f"  {_line(function)}" for function in document["functions"]),
         f"reply\n  {'none' if document['reply'] is None else _line(document['reply'])}",

@@ -46,5 +46,5 @@ def _find(namespace: argparse.Namespace, dataset: Dataset, watched: dict[str, Wa
             try:
                 watched[str(folder)] = open_watched(found, dataset)
             except RunDirError:
-                if namespace.once:
+                if namespace.once and found.exists():
                     raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from math import sqrt
@@ -11,6 +10,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from agentcompass_bfcl.compare import Change, Comparison, Finding, RepeatSpread
+from agentcompass_bfcl.json_files import json_text
 from agentcompass_bfcl.paired_rows import PairedRow
 from agentcompass_bfcl.report.comparison import NO_MCNEMAR, conclusion
 from agentcompass_bfcl.run_record import RunRecord
@@ -143,7 +143,7 @@ def spread_document(spread: RepeatSpread) -> SpreadDocument:
 
 def to_json(document: ComparisonDocument | SpreadDocument) -> str:
     """Write canonically: sorted keys, two blanks, a newline at the end."""
-    return json.dumps(document.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return json_text(document.model_dump(mode="json"), sort_keys=True)
 
 
 def _compared(comparison: Comparison, spread: RepeatSpread | None) -> Compared:

@@ -16,7 +16,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def samples_csv(rows: Iterable[SampleRow]) -> str:
     """Write a line an attempt; what is not known is empty. Text that a spreadsheet would compute gets an apostrophe."""
-    return _table([field.name for field in fields(SampleRow)], (map(_cell, astuple(row)) for row in rows))
+    return _table([field.name for field in fields(SampleRow)], map(astuple, rows))
 
 
 def subsets_csv(document: ResultDocument) -> str:
@@ -36,7 +36,7 @@ def _table(header: Iterable[str], lines: Iterable[Iterable[object]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out)  # lines end as RFC 4180 has it, so that either end inside a cell is quoted
     writer.writerow(header)
-    writer.writerows(lines)
+    writer.writerows(map(_cell, line) for line in lines)
     return out.getvalue()
 
 

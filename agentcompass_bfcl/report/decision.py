@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 
 from tabulate import tabulate
 
 from agentcompass_bfcl.gate import Decision, Status, worst
+from agentcompass_bfcl.json_files import json_text
 from agentcompass_bfcl.report.decision_document import decision_document
 from agentcompass_bfcl.report.escaping import markdown_text, one_line, xml_text
 
@@ -70,8 +70,7 @@ def decision_junit(decisions: Sequence[Decision]) -> str:
 
 def decision_json(decisions: Sequence[Decision]) -> str:
     """Write a ``DecisionDocument`` canonically: sorted keys, two blanks, a newline at the end."""
-    payload = decision_document(decisions).model_dump(mode="json")
-    return json.dumps(payload, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return json_text(decision_document(decisions).model_dump(mode="json"), sort_keys=True)
 
 
 def _named(decision: Decision) -> str:

@@ -124,6 +124,9 @@ def _names(documents: Sequence[ResultDocument]) -> list[str]:
 def _run(run: Reported, name: str) -> dict[str, Any]:
     document = run.record.document
     identity = [(key, _shown(document.extra[key])) for key in _IDENTITY if key in document.extra]
+    shards = document.extra.get("shards")
+    if isinstance(shards, list):
+        identity.append(("shards", f"merged from {len(shards)}"))
     return {
         "name": name,
         "source": str(run.record.source),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentcompass_bfcl.report.escaping import markdown_text
+from agentcompass_bfcl.report.escaping import markdown_code, markdown_text
 from agentcompass_bfcl.report.numbers import error_bars, number
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.statistics import Estimate
@@ -35,10 +35,10 @@ def render_markdown(document: ResultDocument) -> str:
         "| subset | hits | n | errors | accuracy % |",
         "|---|--:|--:|--:|--:|",
         *(
-            f"| {name} | {found.hits} | {found.n} | {found.errors} | {number(found.accuracy)} |"
+            f"| {markdown_text(name)} | {found.hits} | {found.n} | {found.errors} | {number(found.accuracy)} |"
             for name, found in details.subsets.items()
         ),
         "",
-        f"`{markdown_text(str(extra.get('fingerprint')))}`",
+        markdown_code(str(extra.get("fingerprint"))),
     ]
     return "\n".join(lines) + "\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.report.numbers import UNDEFINED, error_bars, number
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.statistics import Estimate
@@ -24,7 +25,14 @@ def render_text(result: ResultDocument, run_dir: Path | None = None) -> str:
 
 def _subset_table(result: ResultDocument) -> str:
     rows = [
-        [name, subset.category or UNDEFINED, subset.hits, subset.n, subset.errors, number(subset.accuracy)]
+        [
+            one_line(name),
+            one_line(subset.category or UNDEFINED),
+            subset.hits,
+            subset.n,
+            subset.errors,
+            number(subset.accuracy),
+        ]
         for name, subset in result.details.subsets.items()
     ]
     headers = ["subset", "category", "hits", "n", "errors", "accuracy %"]
@@ -78,14 +86,14 @@ def _facts(result: ResultDocument, run_dir: Path | None) -> str:
         if result.details.truncated
         else "",
         "strictly": _strict_text(result),
-        "absent": ", ".join(result.details.absent),
+        "absent": one_line(", ".join(result.details.absent)),
         "clusters": _clusters_text(result),
         "attempts": _attempts_text(result),
-        "draw": _draw_text(extra),
-        "fingerprint": str(extra.get("fingerprint", "")),
-        "model": _model_text(extra),
+        "draw": one_line(_draw_text(extra)),
+        "fingerprint": one_line(str(extra.get("fingerprint", ""))),
+        "model": one_line(_model_text(extra)),
         "shards": _shards_text(extra),
-        "run": "" if run_dir is None else str(run_dir),
+        "run": "" if run_dir is None else one_line(str(run_dir)),
     }
     shown = {name: text for name, text in facts.items() if text}
     width = max(map(len, shown))
@@ -108,7 +116,7 @@ def _clusters_text(result: ResultDocument) -> str:
     few = {} if result.details.statistics is None else result.details.statistics.few_clusters
     if not few:
         return ""
-    listed = ", ".join(f"{name} {count}" for name, count in few.items())
+    listed = one_line(", ".join(f"{name} {count}" for name, count in few.items()))
     said = f"* fewer than ten groups of rows with the same functions, so mostly too small: {listed}"
     return textwrap.fill(said, _LINE)
 
@@ -154,9 +162,9 @@ def _errors_text(result: ResultDocument) -> str:
         return ""
     rule = {"fail": "counted as wrong", "exclude": "left out of the scores"}
     policy = str(result.extra.get("on_error", ""))
-    return f"{rule.get(policy, policy)}:\n{_tally_text(result.details.error_types)}"
+    return f"{rule.get(policy, one_line(policy))}:\n{_tally_text(result.details.error_types)}"
 
 
 def _tally_text(counts: Mapping[str, int]) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return "\n".join(f"{count:>4}  {name}" for name, count in ordered)
+    return "\n".join(f"{count:>4}  {one_line(name)}" for name, count in ordered)

@@ -1,43 +1,20 @@
-"""The driver's side: start a process a shard, as many at once as there are cores, and let none be left behind."""
+"""Shards in processes: a worker for each core, with one shard after the other, and none of them left behind."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 
-from agentcompass_bfcl.errors import EndpointError, WorkerError
-from agentcompass_bfcl.host import HostRun
 from agentcompass_bfcl.workers.plan import ShardRun
 from agentcompass_bfcl.workers.progress import Progress
-from agentcompass_bfcl.workers.shard_process import (
-    EXIT_DONE,
-    EXIT_RUN_FAILED,
-    EXIT_UNUSABLE_ENDPOINT,
-    command,
-    run_line,
-)
+from agentcompass_bfcl.workers.worker import Ended, Worker
 
 _GRACE_SECONDS = 15.0
 _LOOK_SECONDS = 0.1
-_LAST_WORDS = 500
-_LOG_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a shard's worker ended. ``trouble`` says what was wrong; ``has_result`` that there is a result."""
-
-    shard_run: ShardRun
-    has_result: bool
-    trouble: str
 
 
 def cores() -> int:
@@ -46,106 +23,48 @@ def cores() -> int:
 
 
 def run_processes(runs: Sequence[ShardRun], *, at_once: int, progress: Progress) -> list[Ended]:
-    """Run shards in processes and return how each ended, in their order.
+    """Run shards in at most ``at_once`` workers and return how each shard ended, in their order.
 
-    A worker that dies is named at once, and lets the others finish. Raises ``EndpointError``, once, when an endpoint
-    serves no sample at all, and ``WorkerError`` when no worker can be started. No worker is left when this returns or
-    raises, also after Ctrl-C and SIGTERM; after SIGKILL the workers notice and end themselves.
+    A worker that dies is named at once with its shard; the others finish, and another takes up what it would have had
+    next. Raises ``EndpointError``, once, when an endpoint serves no sample at all, and ``WorkerError`` when no worker
+    can be started. No worker is left when this returns or raises, also after Ctrl-C and SIGTERM; after SIGKILL the
+    workers notice and end themselves.
     """
     waiting = list(runs)
-    running: dict[int, _Worker] = {}
+    workers: list[Worker] = []
     ended: dict[int, Ended] = {}
     with sigterm_raises():
         try:
-            while waiting or running:
-                while waiting and len(running) < at_once:
-                    shard_run = waiting.pop(0)
-                    running[shard_run.shard.index] = _Worker(shard_run)
+            while len(ended) < len(runs):
+                _hand_out(waiting, workers, at_once)
                 time.sleep(_LOOK_SECONDS)
-                for index, worker in list(running.items()):
-                    if worker.is_over():
-                        ended[index] = running.pop(index).ended()
-                        if ended[index].trouble:
-                            progress.say(ended[index].trouble)
+                for worker in list(workers):
+                    end = worker.ended()
+                    if end is not None:
+                        ended[end.shard_run.shard.index] = end
+                        if end.trouble:
+                            progress.say(end.trouble)
+                    if worker.shard_run is None and worker.is_over():
+                        workers.remove(worker)
                 progress.update(runs)
+            for worker in workers:
+                worker.dismiss()
+                worker.wait(_GRACE_SECONDS)
         finally:
             progress.finish(runs)
-            _stop(list(running.values()))
+            _stop(workers)
     return [ended[shard_run.shard.index] for shard_run in runs]
 
 
-class _Worker:
-    """One process and its log."""
-
-    def __init__(self, shard_run: ShardRun) -> None:
-        self.shard_run = shard_run
-        self.log = shard_run.log
-        self._process = start_worker(shard_run.run, self.log)
-
-    def is_over(self) -> bool:
-        return self._process.poll() is not None
-
-    def signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
-
-    def wait(self, seconds: float) -> None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
-
-    def close(self) -> None:
-        if self._process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
-
-    def ended(self) -> Ended:
-        self.close()
-        self.signal(signal.SIGKILL)  # whatever it started itself, its judge process for one
-        code = self._process.returncode
-        if code == EXIT_DONE:
-            return Ended(self.shard_run, True, "")
-        words = last_line(self.log)
-        if code == EXIT_UNUSABLE_ENDPOINT:
-            raise EndpointError(words)
-        return Ended(self.shard_run, code == EXIT_RUN_FAILED, trouble(self.shard_run, code, words))
+def _hand_out(waiting: list[ShardRun], workers: list[Worker], at_once: int) -> None:
+    for worker in workers:
+        if waiting and worker.shard_run is None and not worker.is_over():
+            worker.give(waiting.pop(0))
+    while waiting and len(workers) < at_once:
+        workers.append(Worker(waiting.pop(0)))
 
 
-def start_worker(run: HostRun, log: Path) -> subprocess.Popen[bytes]:
-    """Start a worker process that says what it says into ``log``, and hand it the run.
-
-    It lives as long as the pipe to its standard input, and leads a group of its own: Ctrl-C reaches the driver, which
-    stops its workers in order. Raises ``WorkerError`` when there can be no log or no process.
-    """
-    try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("wb") as said:
-            process = subprocess.Popen(
-                command(sys.path), stdin=subprocess.PIPE, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
-            )
-    except OSError as error:
-        raise WorkerError(f"no worker can be started: {error.strerror} ({error.filename or sys.executable})") from None
-    if process.stdin is not None:
-        with contextlib.suppress(OSError):  # it died at once, and its log says why
-            process.stdin.write(run_line(run))
-            process.stdin.flush()
-    return process
-
-
-def trouble(shard_run: ShardRun, code: int, words: str) -> str:
-    """Say how a worker ended that did not end well: which shard's, how, its last words, and where to read on."""
-    how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-    return f"shard {shard_run.shard}: {how}{words and f'; {words}'} (log: {shard_run.log})"
-
-
-def last_line(log: Path) -> str:
-    """Give the last line of a log, shortened; empty when there is none."""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _LOG_BYTES))
-        lines = file.read().decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][-_LAST_WORDS:] if lines else ""
-
-
-def _stop(workers: Sequence[_Worker]) -> None:
+def _stop(workers: Sequence[Worker]) -> None:
     for worker in workers:
         worker.signal(signal.SIGINT)
     deadline = time.monotonic() + _GRACE_SECONDS

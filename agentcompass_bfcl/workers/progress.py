@@ -14,6 +14,7 @@ from agentcompass_bfcl.workers.provisional import Provisional
 _FINISHED = ("normal", "error", "fatal")
 _SECONDS_APART = 5.0
 _SECONDS_IN_PLACE = 1.0
+_FEW_SHARDS = 4
 _USUAL_COLUMNS = 80
 _CLEAR = "\r\x1b[K"
 
@@ -26,12 +27,14 @@ def rows_done(run_dir: Path | None) -> int:
 def progress_line(runs: Sequence[ShardRun], score: str = "") -> str:
     """Write one line for all shards: ``238 of 995 rows; shard 0/2: 120 of 498, shard 1/2: 118 of 497``.
 
-    ``score`` stands in the middle, where a narrow terminal does not cut it off.
+    Of more than four only those are listed that go on. ``score`` stands in the middle, where a narrow terminal does not
+    cut it off.
     """
     done = [(run, rows_done(run.run_dir())) for run in sorted(runs, key=lambda run: run.shard.index)]
     together = f"{sum(rows for _, rows in done)} of {sum(run.rows for run in runs)} rows"
-    parts = f"{together}; {score}" if score else together
-    return f"{parts}; {', '.join(f'shard {run.shard}: {rows} of {run.rows}' for run, rows in done)}"
+    few = len(runs) <= _FEW_SHARDS
+    listed = [f"shard {run.shard}: {rows} of {run.rows}" for run, rows in done if few or 0 < rows < run.rows]
+    return "; ".join(part for part in (together, score, ", ".join(listed)) if part)
 
 
 class Progress:

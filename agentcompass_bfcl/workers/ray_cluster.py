@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -15,14 +16,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentcompass_bfcl.errors import ConfigError, EndpointError, WorkerError
+from agentcompass_bfcl.errors import ConfigError, WorkerError
 from agentcompass_bfcl.host import HostRun
 from agentcompass_bfcl.shard import Shard
 from agentcompass_bfcl.workers.packing import pack, unpack
 from agentcompass_bfcl.workers.plan import ShardRun
-from agentcompass_bfcl.workers.processes import Ended, last_line, sigterm_raises, start_worker, trouble
+from agentcompass_bfcl.workers.processes import sigterm_raises
 from agentcompass_bfcl.workers.progress import Progress
-from agentcompass_bfcl.workers.shard_process import EXIT_DONE, EXIT_RUN_FAILED, EXIT_UNUSABLE_ENDPOINT
+from agentcompass_bfcl.workers.shard_process import NO_MORE, shard_line
+from agentcompass_bfcl.workers.worker import Ended, how_it_ended, start_worker
 
 _LOOK_SECONDS = 1.0
 _POLL_SECONDS = 0.1
@@ -32,10 +34,9 @@ _CANCEL_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What a task brings back: how its worker ended, what it said last, and its log and run directory packed."""
+    """What a task brings back: how its worker ended, and its log and run directory packed."""
 
     code: int
-    words: str
     content: bytes
 
 
@@ -76,17 +77,23 @@ def run_and_pack(run: HostRun, previous: bytes) -> Brought:
         here.folder.mkdir(parents=True)
         if previous:
             unpack(previous, here.folder)
-        with start_worker(here.run, here.log) as process:
+        with start_worker(here.log) as process:
             try:
+                _hand_over(process, here)
                 while process.poll() is None:  # Ray cancels a task between two instructions, not inside a wait
                     time.sleep(_POLL_SECONDS)
             finally:  # also when the task is cancelled; whatever the worker started itself goes as well
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
         made = here.run_dir()
-        return Brought(
-            process.returncode, last_line(here.log), pack(here.folder, [here.log, *([made] if made else [])])
-        )
+        return Brought(process.returncode, pack(here.folder, [here.log, *([made] if made else [])]))
+
+
+def _hand_over(process: subprocess.Popen[bytes], shard_run: ShardRun) -> None:
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):  # it died at once, and its log says why
+            process.stdin.write(shard_line(shard_run.run, shard_run.log) + NO_MORE)
+            process.stdin.flush()
 
 
 @contextlib.contextmanager
@@ -131,9 +138,9 @@ def _portable(run: HostRun) -> HostRun:
 
 
 def _previous(run: ShardRun) -> bytes:
-    """Pack the run whose rows are to be used again, the one the host would choose."""
-    newest = run.newest() if run.run.reuse else None
-    return b"" if newest is None else pack(run.folder, [newest])
+    """Pack the run whose rows are to be used again."""
+    previous = run.previous() if run.run.reuse else None
+    return b"" if previous is None else pack(run.folder, [previous])
 
 
 def _ended(shard_run: ShardRun, ray: Any, reference: Any) -> Ended:
@@ -146,10 +153,7 @@ def _ended(shard_run: ShardRun, ray: Any, reference: Any) -> Ended:
         return Ended(shard_run, False, f"shard {shard_run.shard}: its Ray task failed ({lines[-1][-300:]})")
     except OSError as error:
         raise WorkerError(f"{shard_run.folder}: cannot be written ({error.strerror})") from None
-    if brought.code == EXIT_UNUSABLE_ENDPOINT:
-        raise EndpointError(brought.words)
-    said = "" if brought.code == EXIT_DONE else trouble(shard_run, brought.code, brought.words)
-    return Ended(shard_run, brought.code in (EXIT_DONE, EXIT_RUN_FAILED), said)
+    return how_it_ended(shard_run, brought.code, died=False)
 
 
 def _cancel(ray: Any, references: Sequence[Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from agentcompass_bfcl.merge import Merged
 from agentcompass_bfcl.merged_dir import merge_runs
 from agentcompass_bfcl.run_request import read_request
 from agentcompass_bfcl.workers.plan import ShardRun
-from agentcompass_bfcl.workers.processes import Ended
+from agentcompass_bfcl.workers.worker import Ended
 
 type Execute = Callable[[Sequence[ShardRun]], list[Ended]]
 """Runs shards and says how each ended, in their order."""
@@ -29,7 +28,7 @@ def run_sharded(
     no result; the others' stay, for the same command with ``--reuse``.
     """
     complete = {run.shard: run.complete() for run in runs if run.run.reuse}
-    again = [_with_reuse(run) for run in runs if not complete.get(run.shard)]
+    again = [run for run in runs if not complete.get(run.shard)]
     ended = execute(again) if again else []
     lost = [str(end.shard_run.shard) for end in ended if not end.has_result]
     if lost:
@@ -54,10 +53,3 @@ def _facts_of_all(facts: Mapping[str, Any], runs: Sequence[ShardRun], folders: S
         read_request(folder).concurrency == run.run.concurrency for run, folder in zip(runs, folders, strict=True)
     )
     return {key: value for key, value in facts.items() if as_planned or key != "concurrency"}
-
-
-def _with_reuse(run: ShardRun) -> ShardRun:
-    """Let a shard that was never begun start from nothing: the host would look for rows to use in vain."""
-    if run.run.reuse and run.newest() is None:
-        return replace(run, run=replace(run.run, reuse=False))
-    return run
