@@ -2,12 +2,13 @@
 PYTHON ?=
 BIN = .venv/bin
 
-.PHONY: help demo test lint wheel setup clean distclean
+.PHONY: help demo test lint docs wheel setup clean distclean
 
 help:
 	@echo 'make demo       try it out: no model, no key, no GPU'
 	@echo 'make test       every check: style, types, import rules, tests'
 	@echo 'make lint       the same without the tests'
+	@echo 'make docs       the documentation as a site, in build/site'
 	@echo 'make wheel      build the wheel into dist/'
 	@echo 'make setup      only make .venv, which the others do by themselves'
 	@echo 'make clean      remove what was built and cached'
@@ -28,6 +29,9 @@ lint: setup
 
 test: lint
 	$(BIN)/pytest
+
+docs: setup
+	$(BIN)/mkdocs build --strict
 
 wheel: setup
 	@rm -f dist/*.whl
