@@ -30,6 +30,8 @@ _KEY_REFUSED = frozenset({401, 403})
 _MESSAGE_KEYS = frozenset({"content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal"})
 _LONGEST_MESSAGE = 500
 _LONGEST_START = 80
+# Bytes. The host stores a reply's text four times, and no file of more than 64 MB is read of a run.
+_LARGEST_BODY = 12 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,9 @@ class ChatClient:
         return RequestError(TransportFailure(code, message), may_pass=True, concerns_all=unreachable)
 
     def _reply(self, body: bytes, latency_ms: float) -> Reply:
+        if len(body) > _LARGEST_BODY:
+            message = f"the body has {len(body)} bytes, more than {_LARGEST_BODY}: no model writes that much"
+            raise RequestError(TransportFailure("oversized_body", message))
         try:
             payload = json.loads(body)
             choice = payload["choices"][0]

@@ -308,6 +308,17 @@ async def test_a_body_that_is_no_completion_is_an_error_and_never_a_reply(body: 
     assert len(server.seen) == 1
 
 
+async def test_a_body_that_no_file_of_a_run_could_hold_is_an_error_and_one_of_ten_megabytes_is_a_reply() -> None:
+    def body(size: int) -> str:
+        return json.dumps({"choices": [{"message": {"content": "x" * size}, "finish_reason": "stop"}]})
+
+    result, server = await outcome(says(200, body(13_000_000)), answers())
+    assert str(failed(result, "oversized_body")).startswith("the body has 13000")
+    assert len(server.seen) == 1
+    result, _ = await outcome(says(200, body(10_000_000)))
+    assert isinstance(result, Reply)
+
+
 async def test_half_a_surrogate_pair_becomes_a_character_that_a_file_can_hold() -> None:
     body = r'{"choices": [{"message": {"content": "a\ud83d\ude00b\ud800c"}}]}'
     result, _ = await outcome(says(200, body))

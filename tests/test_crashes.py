@@ -28,8 +28,8 @@ from host_runs import MakeEndpoint, quick_run
 
 sys.path.append(str(Path(__file__).parents[1]))  # the campaign is a script of the project's folder, and not installed
 
+from benchmarks.crash_moments import moments
 from benchmarks.crash_page import BEGIN, END, Outcome, Struck, write_section
-from benchmarks.crashes import moments
 
 ROOT = Path(__file__).parents[1]
 ROWS = 12

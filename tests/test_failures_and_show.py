@@ -11,7 +11,9 @@ import pytest
 
 from agentcompass_bfcl.attempt import EXTRA_KEY, AttemptRecord
 from agentcompass_bfcl.cli import main
+from agentcompass_bfcl.dataset import Dataset
 from agentcompass_bfcl.wheel import Wheel
+from result_trees import write_run
 
 
 def _write_attempt(run_dir: Path, sample_id: str, subset: str, payload: Mapping[str, Any]) -> None:
@@ -90,6 +92,26 @@ def test_show_gives_machines_the_same(run_dir: Path, wheel: Wheel, capsys: pytes
     assert main(["show", str(run_dir), "simple_python_2", "--wheel", str(wheel.path), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["verdict"], document["type"], document["reply"]) == ("unscored", "transport_http_500", None)
+
+
+@pytest.mark.parametrize(
+    ("output", "calls"),
+    [
+        ("[calculate_triangle_area(base=11, height=5)]", [{"calculate_triangle_area": {"base": 11, "height": 5}}]),
+        ("[f(x=[0] * 10**6 * 10)]", None),  # whatever verdict the file claims, it may take long to decode
+        (f"[f(x='{'a' * 2_000}')]", None),
+    ],
+)
+def test_show_decodes_text_that_is_decoded_soon(
+    output: str, calls: Any, dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    miss = AttemptRecord(verdict="miss", error_type="value_error:others", output=output)
+    params = {"draw": "mini", "mode": "prompt"}
+    write_run(tmp_path, {dataset.entry("simple_python_0"): miss}, params=params)
+    assert main(["show", str(tmp_path), "simple_python_0", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["calls"] == calls
+    assert bool(shown["differences"]) == (calls is not None)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from agentcompass_bfcl.explain import differences
 from agentcompass_bfcl.json_files import json_text
 from agentcompass_bfcl.official import Official
 from agentcompass_bfcl.report.escaping import one_line, plain_lines
+from agentcompass_bfcl.report.side_by_side import decodes_soon
 from agentcompass_bfcl.run_dir import Attempt, read_attempts
 from agentcompass_bfcl.run_request import read_request
 from agentcompass_bfcl.score import decode_output
@@ -65,8 +66,8 @@ def describe(attempt: Attempt, sources: Sources, mode: Mode) -> dict[str, Any]:
 
 
 def _calls(entry: Entry, record: AttemptRecord, official: Official, mode: Mode) -> Any:
-    """Decode a reply as its verdict did; None where it holds no list of calls, or has no verdict."""
-    if record.verdict == "unscored":
+    """Decode a reply as its verdict did; None where it holds no list of calls, has no verdict, or could take long."""
+    if record.verdict == "unscored" or (mode is Mode.PROMPT and not decodes_soon(str(record.output))):
         return None
     decoded, failure = decode_output(entry, record.output, official, mode)
     return decoded if failure is None and official.is_call_list(decoded) else None

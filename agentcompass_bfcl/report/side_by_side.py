@@ -64,7 +64,7 @@ def readable_calls(entry: Entry, output: Json, mode: Mode, official: Official | 
     """
     if mode is Mode.FC:
         return _native_calls(output)
-    if official is None or not isinstance(output, str) or not _is_plain(output):
+    if official is None or not isinstance(output, str) or not decodes_soon(output):
         return None
     if subset_named(entry.subset).language is not Language.PYTHON:
         return None
@@ -78,7 +78,8 @@ def shortened(text: str) -> str:
     return shown if len(shown) <= LONGEST_TEXT else f"{shown[:LONGEST_TEXT]}... ({len(shown)} characters)"
 
 
-def _is_plain(text: str) -> bool:
+def decodes_soon(text: str) -> bool:
+    """Tell whether a text is short and simple enough to be decoded in this process, whoever wrote it."""
     return len(text) <= _LONGEST_DECODED and "*" not in text and sum(map(text.count, "[{(")) <= _MOST_BRACKETS
 
 
