@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 from agentcompass_bfcl.errors import RunDirError
 from agentcompass_bfcl.json_files import DEEPEST, too_deep
@@ -35,7 +35,7 @@ class AttemptRecord(BaseModel):
     finish_reason: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    latency_ms: float | None = None
+    latency_ms: FiniteFloat | None = None
     malformed_call: bool | None = None
 
     @property

@@ -30,7 +30,7 @@ _KEY_REFUSED = frozenset({401, 403})
 _MESSAGE_KEYS = frozenset({"content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal"})
 _LONGEST_MESSAGE = 500
 _LONGEST_START = 80
-# Bytes. The host stores a reply's text four times, and no file of more than 64 MB is read of a run.
+# Bytes. An attempt's file has up to 6.5 times as many: three copies of the text, and one that is escaped twice.
 _LARGEST_BODY = 12 * 1024 * 1024
 
 

@@ -99,3 +99,8 @@ class EndpointError(BfclError):
 def counted(number: int, one: str, several: str) -> str:
     """Write how many there are of something: ``counted(1, "fault", "faults")`` is ``1 fault``."""
     return f"{number} {one if number == 1 else several}"
+
+
+def one_line(text: str) -> str:
+    """Put text on one line, without what would move a terminal's cursor or change its colours."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

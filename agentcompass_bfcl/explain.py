@@ -100,7 +100,10 @@ def _alike(value: Json, accepted: Json) -> bool:
     or stand in a list that is one; deeper ones it gives plainly.
     """
     if isinstance(value, Mapping) and isinstance(accepted, Mapping):
-        return all(key in accepted and any(_equal(item, one) for one in accepted[key]) for key, item in value.items())
+        complete = all(key in value or _LEFT_OUT in options for key, options in accepted.items())
+        return complete and all(
+            key in accepted and any(_equal(item, one) for one in accepted[key]) for key, item in value.items()
+        )
     if isinstance(value, list) and isinstance(accepted, list):
         return len(value) == len(accepted) and all(map(_alike, value, accepted))
     return _equal(value, accepted)

@@ -49,7 +49,8 @@ class HostRun:
     """One run as the host is asked for it. ``run_name`` must differ between runs that may not share rows.
 
     ``analysis`` and ``events`` are features of the host that cost time and that no score needs: its analysis of each
-    attempt, and progress.jsonl with progress.json at every event instead of once a second.
+    attempt, and progress.jsonl with progress.json at every event instead of once a second. A display on the terminal
+    needs every event as well.
     """
 
     model: str

@@ -21,8 +21,8 @@ type Json = Any  # a parsed JSON value
 LARGEST_RESULT = 16 * 1024 * 1024
 """Bytes of a result: a JSON file, or a run's metrics.json. That of a full run has some 60,000."""
 
-LARGEST_ATTEMPT = 64 * 1024 * 1024
-"""Bytes of any other file of a run. An attempt's has some thousands; an output of 16 million is not judged any more."""
+LARGEST_ATTEMPT = 96 * 1024 * 1024
+"""Bytes of any other file of a run. An attempt's has some thousands; 12 MB of two-byte letters make 78 MB."""
 
 LARGEST_RUN_INFO = 256 * 1024 * 1024
 """Bytes of a run_info.json. The host describes every attempt at every sample in it, in some 1,300 bytes each."""

@@ -14,11 +14,9 @@ from agentcompass_bfcl.dataset import Dataset
 from agentcompass_bfcl.errors import BfclError, MergeError, counted
 from agentcompass_bfcl.json_files import LARGEST_RUN_INFO, fault_in
 from agentcompass_bfcl.merge import Merged, merge
-from agentcompass_bfcl.run_dir import read_json_object
+from agentcompass_bfcl.run_dir import FINISHED_STATES, read_json_object
 from agentcompass_bfcl.run_record import RunRecord, find_run_dirs, read_record
 from agentcompass_bfcl.run_request import RUN_INFO, is_run_dir, read_request
-
-_TASK_FOLDERS = ("normal", "error", "fatal")
 
 
 def merge_runs(
@@ -112,7 +110,7 @@ def _write(folder: Path, out: Path, merged: Merged) -> None:
 
 def _copy_tasks(run_dirs: Iterable[Path], folder: Path) -> None:
     for run_dir in run_dirs:
-        for kind in _TASK_FOLDERS:
+        for kind in FINISHED_STATES:
             tasks = run_dir / "details" / kind
             if link := next((place for place in (tasks.parent, tasks) if place.is_symlink()), None):
                 raise MergeError(f"{link}: a link, where a run has a folder of its own; nothing outside is copied")

@@ -156,11 +156,15 @@ def run_facts(request: RunRequest) -> dict[str, Any]:
 
 def judged_attempt(row: StoredRow, judged: VerdictRow) -> Attempt:
     """Give a judged row as the attempt it was, for a report; the output of a hit is not kept, nobody looks at it."""
+    code, problem = None, ""
     match judged.verdict:
-        case Unscored(reason, detail):
+        case Unscored(reason, detail) if row.failure is not None or reason == NOT_RUN:
             return Attempt(row.id, judged.subset, 1, None, reason, detail)
+        case Unscored(reason, detail):
+            verdict: dict[str, Any] = {"verdict": "unscored", "reason": reason, "detail": detail}
+            code, problem = reason, detail
         case Miss(error_type, detail):
-            verdict: dict[str, Any] = {"verdict": "miss", "error_type": error_type, "detail": detail}
+            verdict = {"verdict": "miss", "error_type": error_type, "detail": detail}
         case Hit():
             verdict = {"verdict": "hit"}
     record = AttemptRecord(
@@ -171,7 +175,7 @@ def judged_attempt(row: StoredRow, judged: VerdictRow) -> Attempt:
         completion_tokens=row.completion_tokens,
         latency_ms=row.latency_ms,
     )
-    return Attempt(row.id, judged.subset, 1, record, None, "")
+    return Attempt(row.id, judged.subset, 1, record, code, problem)
 
 
 def _outcome(row: VerdictRow | None) -> Outcome:

@@ -15,6 +15,9 @@ from agentcompass_bfcl.result import ResultDocument, read_report_extra
 
 _MOST_DIGITS = 9  # of an attempt's number, in the name of its folder
 
+FINISHED_STATES = ("normal", "error", "fatal")
+"""The folders below ``details`` that hold tasks which are over."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentcompass_bfcl.attempt import AttemptRecord, read_attempt_record
+from agentcompass_bfcl.attempt import read_attempt_record
 from agentcompass_bfcl.dataset import Dataset
 from agentcompass_bfcl.errors import RunDirError
-from agentcompass_bfcl.run_dir import read_json_object
+from agentcompass_bfcl.run_dir import FINISHED_STATES, read_json_object
 from agentcompass_bfcl.run_request import RunRequest, read_request
 from agentcompass_bfcl.subsets import SUBSET_BY_NAME, Rule, subset_named
 from agentcompass_bfcl.tally import Outcome, Tally, attempt_outcome, count
@@ -22,17 +22,18 @@ _LATEST = 50
 _RISEN = 2
 _MANY_ERRORS = 0.1
 _MANY_TRUNCATED = 0.1
-_FINISHED = ("normal", "error", "fatal")
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """One attempt that is over, and when its file was written."""
+    """One attempt that is over, and when its file was written; of its reply only whether it came and what it was."""
 
     subset: str
     outcome: Outcome
-    record: AttemptRecord | None
     written: float
+    replied: bool
+    called: bool
+    truncated: bool
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ class Watched:
 
     def look(self) -> None:
         """Read what was finished since the last time; a file that is not whole yet is left for the next."""
-        for kind in _FINISHED:
+        for kind in FINISHED_STATES:
             folder = self.run_dir / "details" / kind
             for task in _names(folder):
                 if self._over.get(task, 0) < self.request.k:
@@ -94,6 +95,7 @@ def totals(watched: Sequence[Watched]) -> dict[str, int]:
 def warnings(watched: Sequence[Watched]) -> dict[str, str]:
     """Say what looks wrong so far, by what it is about, in the order of how much it spoils."""
     finished = sorted((found for run in watched for found in run.finished.values()), key=lambda found: found.written)
+    repeated = any(run.request.k > 1 for run in watched)
     native = all(run.request.settings.mode is Mode.FC for run in watched)
     said = {
         "calls": _no_call(finished) if native else "",
@@ -101,15 +103,24 @@ def warnings(watched: Sequence[Watched]) -> dict[str, str]:
         "truncated": _truncated(finished),
     }
     for subset, tally in tallies(watched).items():
-        if tally.n >= FIRST_ROWS and not tally.hits:
-            said[subset] = f"{subset}: no hit in {tally.n} rows"
+        if not tally.hits and len(_rows_with_verdict(watched, subset)) >= FIRST_ROWS:
+            said[subset] = f"{subset}: no hit in {tally.n} {'attempts' if repeated else 'rows'}"
     return {about: text for about, text in said.items() if text}
 
 
+def _rows_with_verdict(watched: Sequence[Watched], subset: str) -> set[str]:
+    return {
+        task
+        for run in watched
+        for (task, _), found in run.finished.items()
+        if found.subset == subset and found.outcome is not Outcome.ERROR
+    }
+
+
 def _no_call(finished: Sequence[Finished]) -> str:
-    asked = [found.record for found in finished if found.record and subset_named(found.subset).rule is Rule.AST]
+    asked = [found for found in finished if found.replied and subset_named(found.subset).rule is Rule.AST]
     first = asked[:FIRST_ROWS]
-    if len(first) < FIRST_ROWS or any(isinstance(record.output, list) and record.output for record in first):
+    if len(first) < FIRST_ROWS or any(found.called for found in first):
         return ""
     return f"no tool call in the first {FIRST_ROWS} replies that were asked for one: does the server parse tool calls?"
 
@@ -125,8 +136,8 @@ def _rising_errors(finished: Sequence[Finished]) -> str:
 
 
 def _truncated(finished: Sequence[Finished]) -> str:
-    replies = [found.record for found in finished if found.record]
-    cut = sum(record.truncated for record in replies)
+    replies = [found for found in finished if found.replied]
+    cut = sum(found.truncated for found in replies)
     if len(replies) < FIRST_ROWS or cut / len(replies) < _MANY_TRUNCATED:
         return ""
     return f"{cut} of {len(replies)} replies cut off at the token limit: is max_tokens too small?"
@@ -145,6 +156,14 @@ def _finished(path: Path) -> Finished | None:
         subset = str(task.get("category"))
         if subset not in SUBSET_BY_NAME:
             return None
-        return Finished(subset, attempt_outcome(payload), read_attempt_record(payload), path.stat().st_mtime)
+        record = read_attempt_record(payload)
+        return Finished(
+            subset,
+            attempt_outcome(payload),
+            path.stat().st_mtime,
+            replied=record is not None,
+            called=record is not None and isinstance(record.output, list) and bool(record.output),
+            truncated=record is not None and record.truncated,
+        )
     except (RunDirError, OSError):  # not whole yet, or just moved
         return None

@@ -70,6 +70,14 @@ def test_a_call_too_many_is_told_from_a_call_of_another_function() -> None:
     assert differences([{"f_g": {"x": 1}}, {"h": {}}], answers)[1:] == ["a call of h, which is not in the reference"]
 
 
+def test_a_key_that_an_object_lacks_is_a_difference_unless_it_may_be_left_out() -> None:
+    answer = {"book": {"guest": [{"name": ["Ann"], "age": [30, ""]}]}}
+    assert differences([{"book": {"guest": {"name": "Ann"}}}], [answer]) == []
+    assert differences([{"book": {"guest": {"age": 30}}}], [answer]) == [
+        'book: guest is {"age": 30}; accepted: {"name": ["Ann"], "age": [30, ""]}'
+    ]
+
+
 def test_two_calls_of_one_function_are_each_compared_with_one_answer() -> None:
     answers = [{"f": {"x": [1]}}, {"f": {"x": [2]}}]
     assert differences([{"f": {"x": 1}}, {"f": {"x": 2}}], answers) == []

@@ -71,7 +71,7 @@ def reports(lean: Finished, dataset: Dataset, tmp_path_factory: pytest.TempPathF
     pages = {
         "run": page_of([read_record(lean.run_dir)], dataset),
         "hostile": page_of([hostile_run(folder / "hostile", dataset)], dataset),
-        "two": page_of([first, second], dataset, [compare(first, second, clusters(dataset.by_id.values()))]),
+        "two": page_of([first, second], dataset, {1: compare(first, second, clusters(dataset.by_id.values()))}),
     }
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(page, encoding="utf-8")

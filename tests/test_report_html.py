@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -24,8 +25,10 @@ from host_runs import Finished
 from records import MISS, record, two_in_three, written
 from result_trees import write_run
 
+NONE: Mapping[int, Comparison] = MappingProxyType({})
 
-def page_of(records: list[RunRecord], dataset: Dataset, comparisons: Sequence[Comparison] = ()) -> str:
+
+def page_of(records: list[RunRecord], dataset: Dataset, comparisons: Mapping[int, Comparison] = NONE) -> str:
     runs = [Reported(found, drawn_attempts(found.source, dataset) if found.is_directory else ()) for found in records]
     return render_html(runs, dataset, comparisons)
 
@@ -129,7 +132,7 @@ def test_several_runs_are_laid_over_each_other_with_what_flipped(dataset: Datase
     first = record(dataset, source="a")
     second = record(dataset, lambda entry: (MISS,) if entry.id == "multiple_0" else two_in_three(entry), source="b")
     comparison = compare(first, second, clusters(dataset.by_id.values()))
-    text = page_of([first, second], dataset, [comparison])
+    text = page_of([first, second], dataset, {1: comparison})
     assert "some-model (1)" in text
     assert "some-model (2)" in text
     assert "0 rows gained, 1 lost of 192" in text
@@ -151,7 +154,7 @@ def test_the_command_writes_every_form(
     out = capsys.readouterr().out
     assert out.startswith(begins)
     if form == "html":
-        assert "The runs cannot be compared: not the same question: mode" in out
+        assert "Run 2 cannot be compared with the first: not the same question: mode" in out
     assert main(["report", str(tmp_path / "none.json"), "-o", "-"]) == 1
 
 
@@ -164,3 +167,12 @@ assert main(["report", sys.argv[1], "-o", sys.argv[2]]) == 0
 print("agentcompass" in sys.modules)
 """
     assert run_python(code, str(file), str(tmp_path / "r.html"), cwd=tmp_path).strip() == "False"
+
+
+def test_a_run_that_cannot_be_compared_takes_no_other_comparison_away(dataset: Dataset, tmp_path: Path) -> None:
+    runs = [record(dataset), record(dataset, mode="prompt"), record(dataset, lambda entry: (MISS,))]
+    files = [written(run, tmp_path / f"{number}.json") for number, run in enumerate(runs)]
+    assert main(["report", *map(str, files), "-o", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "Run 2 cannot be compared with the first" in page
+    assert "<h2>Changes from some-model (1) to some-model (3)</h2>" in page

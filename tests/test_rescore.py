@@ -19,7 +19,7 @@ from agentcompass_bfcl.export import export_verdicts
 from agentcompass_bfcl.official import Official
 from agentcompass_bfcl.official_results import StoredRow, find_results, read_rows, rows_only
 from agentcompass_bfcl.report.text import render_text
-from agentcompass_bfcl.rescore import Rescored, rescore, result_facts, run_facts, run_rows, run_scope
+from agentcompass_bfcl.rescore import Rescored, judged_attempt, rescore, result_facts, run_facts, run_rows, run_scope
 from agentcompass_bfcl.run_dir import read_attempts
 from agentcompass_bfcl.run_request import read_request
 from agentcompass_bfcl.scope import Drawn, RowsPresent, Scope, WholeSubsets
@@ -28,7 +28,7 @@ from agentcompass_bfcl.settings import RunSettings
 from agentcompass_bfcl.shard import Shard
 from agentcompass_bfcl.subsets import SINGLE_TURN_SUBSETS
 from agentcompass_bfcl.tally import Tally
-from agentcompass_bfcl.verdicts import verdict_lines
+from agentcompass_bfcl.verdicts import VerdictRow, verdict_lines
 from fresh_python import run_python
 from host_runs import Finished
 from recordings import RUNS, needs_recordings, official_scores, run_folder
@@ -489,6 +489,27 @@ def test_the_report_of_stored_outputs_shows_misses_what_is_missing_tokens_and_th
     assert f"0 rows gained, {len(rows) - 1} lost of {len(rows)}" in page
     assert f'<td class="n">{11 * len(rows)}</td>' in page
     assert '<th scope="row">latency, ms</th><td class="n">250</td>' in page
+
+
+@pytest.mark.parametrize(
+    "options", [("--report", "-", "--json"), ("--verdicts", "-", "--report", "-"), ("--verdicts", "-", "--json")]
+)
+def test_only_one_thing_is_written_to_standard_output(options: tuple[str, ...], command: Command, model: Path) -> None:
+    code, out, err = command(str(model), *options)
+    assert (code, out) == (1, "")
+    assert "only one of --verdicts -, --report - and --json" in err
+
+
+def test_a_reply_the_checker_broke_on_keeps_its_text_and_a_failed_request_has_none(dataset: Dataset) -> None:
+    entry = dataset.rows["multiple"][0]
+    row = StoredRow(entry.id, "text", completion_tokens=3)
+    broken = judged_attempt(row, VerdictRow(entry.id, entry.subset, Unscored("checker_raised", "why")))
+    assert broken.record is not None
+    assert (broken.verdict, broken.kind, broken.problem) == ("unscored", "checker_raised", "why")
+    assert (broken.record.output, broken.record.completion_tokens) == ("text", 3)
+    failed = StoredRow(entry.id, None, Unscored("transport_timeout", "late"))
+    attempt = judged_attempt(failed, VerdictRow(entry.id, entry.subset, Unscored("transport_timeout", "late")))
+    assert (attempt.record, attempt.kind) == (None, "transport_timeout")
 
 
 def test_a_report_on_standard_output_stands_alone(command: Command, model: Path) -> None:

@@ -10,7 +10,14 @@ import pytest
 from agentcompass_bfcl.dataset import Dataset
 from agentcompass_bfcl.official import Official
 from agentcompass_bfcl.reference import reference_calls
-from agentcompass_bfcl.report.side_by_side import LONGEST_TEXT, Line, readable_calls, shortened, side_by_side
+from agentcompass_bfcl.report.side_by_side import (
+    LONGEST_TEXT,
+    MOST_LINES,
+    Line,
+    readable_calls,
+    shown_text,
+    side_by_side,
+)
 from agentcompass_bfcl.task import Mode
 
 
@@ -102,6 +109,40 @@ def test_calls_in_text_are_decoded_where_that_ends_soon(dataset: Dataset, offici
 
 
 def test_long_texts_are_cut_and_what_no_page_can_show_is_replaced() -> None:
-    assert shortened("a" * LONGEST_TEXT) == "a" * LONGEST_TEXT
-    assert shortened("a" * 5_000) == f"{'a' * LONGEST_TEXT}... (5000 characters)"
-    assert shortened("\x00\ud800") == "\ufffd?"
+    assert shown_text("a" * LONGEST_TEXT) == "a" * LONGEST_TEXT
+    assert shown_text("a" * 5_000) == f"{'a' * LONGEST_TEXT}... (5000 characters)"
+    assert shown_text("\x00\ud800") == "\ufffd?"
+
+
+@pytest.mark.parametrize("argument", ["b'x'", "1j", "{(1, 2): 3}", "1 << 60000", "1e999"])
+def test_calls_that_no_json_can_hold_are_shown_as_they_came(
+    argument: str, dataset: Dataset, official: Official
+) -> None:
+    text = f"[calculate_triangle_area(base={argument}, height=5)]"
+    entry = dataset.entry(AREA)
+    assert readable_calls(entry, text, Mode.PROMPT, official) is None
+    assert side_by_side(entry, text, None).actual == (Line(text),)
+
+
+@pytest.mark.parametrize("number", ["1e999", "NaN", "-Infinity"])
+def test_native_arguments_without_an_end_are_shown_as_they_came(number: str, dataset: Dataset) -> None:
+    output = [{"calculate_triangle_area": f'{{"base": {number}, "height": 5}}'}]
+    assert readable_calls(dataset.entry(AREA), output, Mode.FC, None) is None
+
+
+def test_a_reply_of_very_many_calls_is_cut(dataset: Dataset) -> None:
+    output = native(*[("f", {})] * 50_000)
+    entry = dataset.entry(AREA)
+    found = side_by_side(entry, output, readable_calls(entry, output, Mode.FC, None))
+    assert len(found.actual) == MOST_LINES
+    assert len(found.sentences) <= MOST_LINES
+    raw = side_by_side(entry, ["text"] * 50_000, None)
+    assert len(raw.actual) == MOST_LINES + 1
+    assert raw.actual[-1].text == "... and more"
+
+
+def test_nothing_is_called_different_where_only_the_checker_can_tell(dataset: Dataset) -> None:
+    for entry in (*dataset.rows["simple_java"], *dataset.rows["simple_javascript"]):
+        output = [{name: arguments} for name, arguments in reference_calls(entry)]
+        found = side_by_side(entry, output, readable_calls(entry, output, Mode.FC, None))
+        assert not any(line.differs for line in (*found.expected, *found.actual)), entry.id

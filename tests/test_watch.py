@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -21,6 +23,7 @@ from agentcompass_bfcl.report.progress import render_progress
 from agentcompass_bfcl.run_dir import read_result
 from agentcompass_bfcl.watching import open_watched, tallies, totals, warnings
 from host_runs import Finished
+from records import record
 from result_trees import write_run
 from test_run_dir import contents
 
@@ -99,6 +102,33 @@ def test_twenty_replies_without_a_call_are_noticed_and_one_call_among_them_is_en
 def test_a_subset_without_a_hit_in_twenty_rows_is_named(dataset: Dataset, tmp_path: Path) -> None:
     rows = {**dict.fromkeys(dataset.rows["multiple"][:20], MISS), **dict.fromkeys(dataset.rows["parallel"][:19], MISS)}
     assert warned(run_of(tmp_path / "a", rows), dataset) == ["multiple: no hit in 20 rows"]
+
+
+def test_of_several_attempts_at_few_rows_no_subset_is_called_hopeless(dataset: Dataset, tmp_path: Path) -> None:
+    entry = dataset.rows["multiple"][0]
+    run_dir = write_run(tmp_path, {entry: MISS}, params={"draw": "full"}, k=20)
+    (first,) = run_dir.glob("details/*/*/attempt-1")
+    for number in range(2, 21):
+        shutil.copytree(first, first.with_name(f"attempt-{number}"))
+    assert warned(run_dir, dataset) == []
+
+
+def test_a_merged_run_is_not_counted_beside_its_shards(
+    dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = dataset.rows["multiple"]
+    for index in range(2):
+        run_of(
+            tmp_path / f"a-shard{index}" / "m" / "1", {entries[index]: HIT}, subsets=["multiple"], shard=f"{index}/2"
+        )
+    merged = run_of(tmp_path / "a" / "m" / "1", dict.fromkeys(entries[:2], HIT), subsets=["multiple"])
+    document = record(dataset, shards=[{"shard": "0/2"}, {"shard": "1/2"}]).document
+    extra = {**document.extra, **document.model_dump(mode="json", exclude={"extra"})}
+    (merged / "metrics.json").write_text(json.dumps({"extra": extra}))
+    assert main(["watch", str(tmp_path), "--once"]) == 0
+    assert re.search(r"^all +2 +200 ", capsys.readouterr().out, re.MULTILINE)
+    assert main(["watch", str(merged), "--once"]) == 0
+    assert re.search(r"^all +2 +200 ", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_errors_that_become_more_are_noticed_and_a_steady_share_is_not(dataset: Dataset, tmp_path: Path) -> None:

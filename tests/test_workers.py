@@ -31,6 +31,7 @@ from agentcompass_bfcl.workers.processes import run_processes
 from agentcompass_bfcl.workers.progress import Progress, progress_line, rows_done
 from agentcompass_bfcl.workers.provisional import Provisional
 from agentcompass_bfcl.workers.shard_process import read_shard, shard_line
+from agentcompass_bfcl.workers.worker import how_it_ended
 from host_runs import MARKER_KEY, quick_run
 from result_trees import write_run
 from test_cli import Command, command, only_line, started
@@ -426,9 +427,33 @@ def test_progress_says_how_the_shards_score_so_far_and_warns_once(dataset: Datas
         progress.update(runs)
     assert out.getvalue().splitlines()[1:] == [
         "agentcompass-bfcl: warning: multiple: no hit in 24 rows",
-        "25 of 60 rows; 0 of 24 right so far, 0.00 % (0.00 to 13.80), 1 errors; "
-        "shard 0/2: 20 of 30, shard 1/2: 5 of 30",
+        "25 of 60 rows; 0 of 24 right so far, 0.00 % (0.00 to 13.80), 1 error; shard 0/2: 20 of 30, shard 1/2: 5 of 30",
     ]
+
+
+def test_what_an_endpoint_says_moves_no_cursor(tmp_path: Path) -> None:
+    out = io.StringIO()
+    Progress(out, shown=False).say("shard 0/2: \x1b]0;owned\x07\x1b[2J\nnext")
+    assert out.getvalue() == "agentcompass-bfcl: shard 0/2: ]0;owned [2J next\n"
+
+
+def test_a_worker_ended_by_a_signal_without_a_name_is_named(tmp_path: Path) -> None:
+    (run,) = split(quick_run("http://a/v1", tmp_path), [3], ["http://a/v1"], 1)
+    assert "shard 0/1: ended by signal 40 (log:" in how_it_ended(run, -40, died=True).trouble
+
+
+class Closed(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_no_worker_is_left_where_nobody_reads_any_more(slow: RunningEndpoint, tmp_path: Path) -> None:
+    register()
+    runs = split(quick_run(slow.base_url, tmp_path), [96, 96], [slow.base_url], 2)
+    before = set(children(os.getpid()))
+    with pytest.raises(BrokenPipeError):
+        run_processes(runs, at_once=2, progress=Progress(Closed(), plain=True))
+    eventually(lambda: not set(children(os.getpid())) - before)
 
 
 def test_without_progress_only_deaths_are_said(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from agentcompass_bfcl.cli.parser import build_parser
-from agentcompass_bfcl.errors import BfclError
-from agentcompass_bfcl.report.escaping import one_line
+from agentcompass_bfcl.errors import BfclError, one_line
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 _HOST_COMMAND = "agentcompass"

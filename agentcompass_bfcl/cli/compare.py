@@ -9,11 +9,10 @@ import sys
 from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.compare import compare, repeat_spread
 from agentcompass_bfcl.dataset import read_dataset
-from agentcompass_bfcl.errors import CompareError, ConfigError
+from agentcompass_bfcl.errors import CompareError, ConfigError, one_line
 from agentcompass_bfcl.identity import QUESTION_KEYS
 from agentcompass_bfcl.report.comparison import render_comparison, render_spread, render_table
 from agentcompass_bfcl.report.comparison_document import comparison_document, to_json
-from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.run_record import read_record
 from agentcompass_bfcl.sources import open_pinned
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from agentcompass_bfcl.cli.output_file import STANDARD_OUTPUT, write_output
 from agentcompass_bfcl.dataset import read_dataset
-from agentcompass_bfcl.errors import ConfigError
+from agentcompass_bfcl.errors import ConfigError, one_line
 from agentcompass_bfcl.export import Exported, export_bfcl_eval, export_verdicts
 from agentcompass_bfcl.report.csv_tables import samples_csv, subsets_csv
-from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.report.junit import junit_xml
 from agentcompass_bfcl.report.markdown import render_markdown
 from agentcompass_bfcl.run_record import read_record
@@ -23,7 +23,7 @@ _OF_DIRECTORIES = ("bfcl-eval", "verdicts")
 
 def run_command(namespace: argparse.Namespace) -> int:
     """Write the run to ``--out``."""
-    if namespace.to in _OF_DIRECTORIES and namespace.run_dir.is_file():
+    if namespace.to in _OF_DIRECTORIES and os.path.isfile(namespace.run_dir):  # noqa: PTH113  # Path.is_file may raise, as for a name that is too long
         raise ConfigError(f"{namespace.run_dir}: --to {namespace.to} needs the run directory, which holds the replies")
     if namespace.to == "bfcl-eval":
         return _export_tree(namespace)

@@ -10,9 +10,8 @@ from tabulate import tabulate
 
 from agentcompass_bfcl.dataset import read_dataset
 from agentcompass_bfcl.drawn_rows import drawn_attempts
-from agentcompass_bfcl.errors import shortened
+from agentcompass_bfcl.errors import one_line, shortened
 from agentcompass_bfcl.json_files import json_text
-from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.run_dir import Attempt
 from agentcompass_bfcl.sources import open_pinned
 

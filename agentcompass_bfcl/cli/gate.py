@@ -11,11 +11,10 @@ from pathlib import Path
 
 from agentcompass_bfcl.baseline import BUILT_IN, Baseline, baseline_toml, read_baselines
 from agentcompass_bfcl.cli.output_file import write_output
-from agentcompass_bfcl.errors import BfclError, GateError
+from agentcompass_bfcl.errors import BfclError, GateError, one_line
 from agentcompass_bfcl.gate import Check, Decision, Status, judge, not_ready, worst
 from agentcompass_bfcl.not_worse import not_worse
 from agentcompass_bfcl.report.decision import decision_json, decision_junit, decision_markdown, render_decision
-from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.run_record import RunRecord, read_record
 
 EXIT_CODES = {Status.PASSED: 0, Status.ERROR: 1, Status.FAILED: 3, Status.NOT_JUDGED: 4}

@@ -32,12 +32,13 @@ def html_report(runs: Sequence[Reported], dataset: Dataset, wheel: Wheel) -> str
     return render_html(runs, dataset, comparisons, notes, load_official(wheel) if has_texts else None)
 
 
-def _comparisons(records: Sequence[RunRecord], dataset: Dataset) -> tuple[list[Comparison], list[str]]:
+def _comparisons(records: Sequence[RunRecord], dataset: Dataset) -> tuple[dict[int, Comparison], list[str]]:
+    """Compare each further run with the first, by its place; where that cannot be, a sentence says why."""
     named = clusters(dataset.by_id.values())
-    comparisons = []
-    try:
-        for other in records[1:]:
-            comparisons.append(compare(records[0], other, named))
-    except CompareError as error:
-        return [], [f"The runs cannot be compared: {error}"]
-    return comparisons, []
+    comparisons, notes = {}, []
+    for place, other in enumerate(records[1:], 1):
+        try:
+            comparisons[place] = compare(records[0], other, named)
+        except CompareError as error:
+            notes.append(f"Run {place + 1} cannot be compared with the first: {error}")
+    return comparisons, notes

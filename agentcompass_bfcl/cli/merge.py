@@ -6,10 +6,9 @@ import argparse
 import sys
 
 from agentcompass_bfcl.dataset import Dataset, read_dataset
-from agentcompass_bfcl.errors import ConfigError, MergeError, counted
+from agentcompass_bfcl.errors import ConfigError, MergeError, counted, one_line
 from agentcompass_bfcl.merge import Merged
 from agentcompass_bfcl.merged_dir import merge_paths, merge_runs
-from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.sources import open_pinned
 

@@ -123,7 +123,10 @@ def _run(commands: _Commands) -> None:
     output.add_argument("--run-name", default="", help="folder below it that groups runs")
     output.add_argument("--reuse", action="store_true", help="go on with this run where it was interrupted")
     output.add_argument(
-        "--progress", choices=("auto", "plain", "none"), default="auto", help="the host's progress display"
+        "--progress",
+        choices=("auto", "plain", "none"),
+        default="auto",
+        help="the host's display; of shards a line with the score so far, and early warnings",
     )
     output.add_argument("--analysis", action="store_true", help="let the host analyse each attempt; a quarter slower")
     output.add_argument(

@@ -11,11 +11,10 @@ from agentcompass_bfcl.bounded import Judge
 from agentcompass_bfcl.cli.output_file import STANDARD_OUTPUT, write_output
 from agentcompass_bfcl.cli.stored_outputs import Source, find_sources, judging_settings
 from agentcompass_bfcl.dataset import Dataset, Entry, read_dataset
-from agentcompass_bfcl.errors import ConfigError, counted
+from agentcompass_bfcl.errors import ConfigError, counted, one_line
 from agentcompass_bfcl.json_files import json_text
 from agentcompass_bfcl.official import load_official
 from agentcompass_bfcl.official_results import ResultFault, StoredRow, rows_only
-from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.report.leaderboard import render_leaderboard
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.rescore import Rescored, judged_attempt, rescore
@@ -35,6 +34,8 @@ def run_command(namespace: argparse.Namespace) -> int:
 
     A broken line is an error, and then nothing is written; with ``--keep-going`` the other rows count.
     """
+    if [namespace.verdicts, namespace.report].count(STANDARD_OUTPUT) + bool(namespace.json) > 1:
+        raise ConfigError("only one of --verdicts -, --report - and --json can write to standard output")
     settings = judging_settings(namespace)
     wheel = open_pinned(settings.wheel)
     faults: list[ResultFault] = []

@@ -13,12 +13,11 @@ from agentcompass_bfcl.cli.run_plan import RunPlan, run_plan
 from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.compare import repeat_spread
 from agentcompass_bfcl.dataset import Dataset
-from agentcompass_bfcl.errors import RunFailedError
+from agentcompass_bfcl.errors import RunFailedError, one_line
 from agentcompass_bfcl.host import HostRun, require_writable, run_in_host
 from agentcompass_bfcl.json_files import json_text
 from agentcompass_bfcl.report.comparison import render_spread
 from agentcompass_bfcl.report.comparison_document import spread_document
-from agentcompass_bfcl.report.escaping import one_line
 from agentcompass_bfcl.report.text import render_text
 from agentcompass_bfcl.run_dir import read_result
 from agentcompass_bfcl.run_record import RunRecord, read_record

@@ -9,12 +9,11 @@ from typing import Any
 
 from agentcompass_bfcl.attempt import AttemptRecord
 from agentcompass_bfcl.dataset import Entry
-from agentcompass_bfcl.errors import RunDirError
-from agentcompass_bfcl.explain import differences
+from agentcompass_bfcl.errors import RunDirError, one_line
 from agentcompass_bfcl.json_files import json_text
 from agentcompass_bfcl.official import Official
-from agentcompass_bfcl.report.escaping import one_line, plain_lines
-from agentcompass_bfcl.report.side_by_side import decodes_soon
+from agentcompass_bfcl.report.escaping import plain_lines
+from agentcompass_bfcl.report.side_by_side import decodes_soon, explained, is_json
 from agentcompass_bfcl.run_dir import Attempt, read_attempts
 from agentcompass_bfcl.run_request import read_request
 from agentcompass_bfcl.score import decode_output
@@ -49,6 +48,7 @@ def describe(attempt: Attempt, sources: Sources, mode: Mode) -> dict[str, Any]:
     calls = None if record is None else _calls(entry, record, sources.official, mode)
     reference = entry.reference_answers()
     missed = attempt.verdict == "miss" and calls is not None and reference
+    differences = explained(entry, calls) if missed and calls is not None else []
     return {
         "id": entry.id,
         "subset": entry.subset,
@@ -61,7 +61,7 @@ def describe(attempt: Attempt, sources: Sources, mode: Mode) -> dict[str, Any]:
         "verdict": attempt.verdict,
         "type": attempt.kind,
         "detail": attempt.problem or ("" if record is None else record.detail),
-        "differences": [found.text for found in differences(calls, reference)] if missed and calls is not None else [],
+        "differences": [found.text for found in differences],
     }
 
 
@@ -70,7 +70,7 @@ def _calls(entry: Entry, record: AttemptRecord, official: Official, mode: Mode) 
     if record.verdict == "unscored" or (mode is Mode.PROMPT and not decodes_soon(str(record.output))):
         return None
     decoded, failure = decode_output(entry, record.output, official, mode)
-    return decoded if failure is None and official.is_call_list(decoded) else None
+    return decoded if failure is None and official.is_call_list(decoded) and is_json(decoded) else None
 
 
 def _json(document: Any, run_dir: Path) -> str:

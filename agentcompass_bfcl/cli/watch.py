@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 
 from agentcompass_bfcl.dataset import Dataset, read_dataset
-from agentcompass_bfcl.errors import ConfigError, RunDirError
+from agentcompass_bfcl.errors import BfclError, ConfigError, RunDirError
 from agentcompass_bfcl.report.progress import render_progress
+from agentcompass_bfcl.run_dir import read_result
 from agentcompass_bfcl.run_record import find_run_dirs
 from agentcompass_bfcl.sources import open_pinned
 from agentcompass_bfcl.watching import Watched, open_watched
@@ -40,6 +42,8 @@ def _find(namespace: argparse.Namespace, dataset: Dataset, watched: dict[str, Wa
     """Add run directories that have come; of several runs of one shard in a folder the newest is watched."""
     for path in namespace.runs:
         newest = {found.parent: found for found in find_run_dirs(path)}  # sorted, so the last of a folder stays
+        if len(newest) > 1:  # a merged run counts the rows of its shards, which lie beside it
+            newest = {folder: found for folder, found in newest.items() if not _is_merged(found)}
         for folder, found in newest.items():
             if str(folder) in watched and watched[str(folder)].run_dir == found:
                 continue
@@ -48,3 +52,10 @@ def _find(namespace: argparse.Namespace, dataset: Dataset, watched: dict[str, Wa
             except RunDirError:
                 if namespace.once and found.exists():
                     raise
+
+
+def _is_merged(run_dir: Path) -> bool:
+    try:
+        return "shards" in read_result(run_dir).extra
+    except BfclError:  # it goes on, or is none of ours
+        return False

@@ -10,8 +10,9 @@ from math import sqrt
 from tabulate import tabulate
 
 from agentcompass_bfcl.compare import Change, Comparison, Finding, Largest, RepeatSpread
+from agentcompass_bfcl.errors import one_line
 from agentcompass_bfcl.paired_rows import PairedRow
-from agentcompass_bfcl.report.escaping import markdown_text, one_line
+from agentcompass_bfcl.report.escaping import markdown_text
 from agentcompass_bfcl.run_record import RunRecord
 from agentcompass_bfcl.subsets import CATEGORIES
 

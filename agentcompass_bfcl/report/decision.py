@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from agentcompass_bfcl.errors import one_line
 from agentcompass_bfcl.gate import Decision, Status, worst
 from agentcompass_bfcl.json_files import json_text
 from agentcompass_bfcl.report.decision_document import decision_document
-from agentcompass_bfcl.report.escaping import markdown_text, one_line, xml_text
+from agentcompass_bfcl.report.escaping import markdown_text, xml_text
 
 
 def render_decision(decisions: Sequence[Decision]) -> str:

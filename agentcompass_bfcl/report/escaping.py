@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 
+from agentcompass_bfcl.errors import one_line
+
 # XML 1.0 has no place for these, not even as references.
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS = re.compile(r"([\\`*_{}\[\]()#!|~])")
-
-
-def one_line(text: str) -> str:
-    """Put text on one line, without what would move a terminal's cursor or change its colours."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def plain_lines(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import resources
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
@@ -20,7 +21,7 @@ from agentcompass_bfcl.official import Official
 from agentcompass_bfcl.report.chart import SERIES_COLOURS, score_chart
 from agentcompass_bfcl.report.escaping import xml_text
 from agentcompass_bfcl.report.numbers import interval, number
-from agentcompass_bfcl.report.side_by_side import Sides, readable_calls, shortened, side_by_side
+from agentcompass_bfcl.report.side_by_side import Sides, readable_calls, shown_text, side_by_side
 from agentcompass_bfcl.report.usage import usage
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.run_dir import Attempt
@@ -71,15 +72,15 @@ class Reported:
 def render_html(
     runs: Sequence[Reported],
     dataset: Dataset,
-    comparisons: Sequence[Comparison] = (),
+    comparisons: Mapping[int, Comparison] = MappingProxyType({}),
     notes: Sequence[str] = (),
     official: Official | None = None,
 ) -> str:
     """Write the report of one run, or of several over each other; the same runs give the same bytes.
 
-    ``comparisons`` are of each further run with the first, and ``notes`` say why one is not there. Misses and errors
-    are listed with question, reference and reply where there are attempts. ``official`` decodes the calls in texts of
-    prompt mode; without it these are shown as they came.
+    ``comparisons`` are of further runs, by their place, with the first; ``notes`` say why one is not there. Misses and
+    errors are listed with question, reference and reply where there are attempts. ``official`` decodes the calls in
+    texts of prompt mode; without it these are shown as they came.
     """
     documents = [run.record.document for run in runs]
     names = _names(documents)
@@ -167,8 +168,8 @@ def _samples(number: int, run: Reported, dataset: Dataset, official: Official | 
             subset=attempt.subset,
             verdict=attempt.verdict,
             kind=attempt.kind,
-            detail=shortened(attempt.problem or ("" if record is None else record.detail)),
-            question=shortened("\n".join(f"{message['role']}: {message['content']}" for message in entry.messages())),
+            detail=shown_text(attempt.problem or ("" if record is None else record.detail)),
+            question=shown_text("\n".join(f"{message['role']}: {message['content']}" for message in entry.messages())),
             sides=side_by_side(entry, output, readable_calls(entry, output, mode, official)),
         )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from agentcompass_bfcl.report.escaping import one_line
+from agentcompass_bfcl.errors import one_line
 from agentcompass_bfcl.report.numbers import UNDEFINED, error_bars, number
 from agentcompass_bfcl.result import ResultDocument
 from agentcompass_bfcl.statistics import Estimate

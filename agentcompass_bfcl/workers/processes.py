@@ -44,22 +44,25 @@ def run_processes(runs: Sequence[ShardRun], *, at_once: int, progress: Progress)
                         ended[end.shard_run.shard.index] = end
                         if end.trouble:
                             progress.say(end.trouble)
-                    if worker.shard_run is None and worker.is_over():
+                    if worker.shard_run is None and (worker.is_over() or not waiting):
+                        worker.end()  # it has said how its last shard ended, and only waits
                         workers.remove(worker)
                 progress.update(runs)
-            for worker in workers:
-                worker.dismiss()
-                worker.wait(_GRACE_SECONDS)
         finally:
-            progress.finish(runs)
-            _stop(workers)
+            try:
+                progress.finish(runs)
+            finally:  # also where nobody reads any more what is said
+                _stop(workers)
     return [ended[shard_run.shard.index] for shard_run in runs]
 
 
 def _hand_out(waiting: list[ShardRun], workers: list[Worker], at_once: int) -> None:
-    for worker in workers:
-        if waiting and worker.shard_run is None and not worker.is_over():
-            worker.give(waiting.pop(0))
+    for worker in [worker for worker in workers if worker.shard_run is None]:
+        if waiting and worker.give(waiting[0]):
+            waiting.pop(0)
+        else:
+            worker.end()
+            workers.remove(worker)
     while waiting and len(workers) < at_once:
         workers.append(Worker(waiting.pop(0)))
 

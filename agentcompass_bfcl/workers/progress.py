@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from agentcompass_bfcl.errors import one_line
+from agentcompass_bfcl.run_dir import FINISHED_STATES
 from agentcompass_bfcl.workers.plan import ShardRun
 from agentcompass_bfcl.workers.provisional import Provisional
 
-_FINISHED = ("normal", "error", "fatal")
 _SECONDS_APART = 5.0
 _SECONDS_IN_PLACE = 1.0
 _FEW_SHARDS = 4
@@ -21,7 +22,7 @@ _CLEAR = "\r\x1b[K"
 
 def rows_done(run_dir: Path | None) -> int:
     """Count the rows a run has finished so far; a directory that is not there yet has none."""
-    return 0 if run_dir is None else sum(_entries(run_dir / "details" / kind) for kind in _FINISHED)
+    return 0 if run_dir is None else sum(_entries(run_dir / "details" / kind) for kind in FINISHED_STATES)
 
 
 def progress_line(runs: Sequence[ShardRun], score: str = "") -> str:
@@ -78,7 +79,7 @@ class Progress:
     def say(self, text: str) -> None:
         """Write a line of its own, above the one that is written in place."""
         covered = self._last_line if self._shown and self._in_place else ""
-        self._stream.write(f"{_CLEAR if covered else ''}agentcompass-bfcl: {text}\n{covered}")
+        self._stream.write(f"{_CLEAR if covered else ''}agentcompass-bfcl: {one_line(text)}\n{covered}")
         self._stream.flush()
 
     def _write(self, runs: Sequence[ShardRun], *, at_the_end: bool = False) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentcompass_bfcl.dataset import Dataset
-from agentcompass_bfcl.errors import RunDirError
+from agentcompass_bfcl.errors import RunDirError, counted
 from agentcompass_bfcl.tally import Tally
 from agentcompass_bfcl.uncertainty import wilson
 from agentcompass_bfcl.watching import Watched, open_watched, tallies, warnings
@@ -39,15 +39,15 @@ class Provisional:
             self._watched[run_dir].look()
 
     def line(self) -> str:
-        """Write the score of the rows that have a verdict, as independent rows; empty as long as there is none."""
+        """Write the score of what has a verdict, rows as independent; empty as long as there is none."""
         tally = sum(tallies(list(self._watched.values())).values(), Tally())
         if not tally.n:
             return ""
-        low, high = wilson(tally.hits / tally.n, tally.n)
-        return (
-            f"{tally.hits} of {tally.n} right so far, {tally.hits / tally.n * 100:.2f} % "
-            f"({low * 100:.2f} to {high * 100:.2f}), {tally.errors} errors"
-        )
+        score = f"{tally.hits} of {tally.n} right so far, {tally.hits / tally.n * 100:.2f} %"
+        if all(run.request.k == 1 for run in self._watched.values()):  # several attempts at a row are not independent
+            low, high = wilson(tally.hits / tally.n, tally.n)
+            score += f" ({low * 100:.2f} to {high * 100:.2f})"
+        return f"{score}, {counted(tally.errors, 'error', 'errors')}"
 
     def new_warnings(self) -> list[str]:
         """Give the warnings that were not given yet; one about the same thing comes once, whatever its numbers."""

@@ -65,8 +65,10 @@ def run_on_ray(runs: Sequence[ShardRun], address: str | None, *, at_once: int, p
                         progress.say(end.trouble)
                 progress.update(runs)
         finally:
-            progress.finish(runs)
-            _cancel(ray, list(running))
+            try:
+                progress.finish(runs)
+            finally:  # also where nobody reads any more what is said
+                _cancel(ray, list(running))
     return [ended[shard_run.shard] for shard_run in runs]
 
 
@@ -149,7 +151,7 @@ def _ended(shard_run: ShardRun, ray: Any, reference: Any) -> Ended:
         shard_run.folder.mkdir(parents=True, exist_ok=True)
         unpack(brought.content, shard_run.folder)
     except (ray.exceptions.RayError, WorkerError) as error:
-        lines = str(error).strip().splitlines()
+        lines = str(error).strip().splitlines() or [type(error).__name__]
         return Ended(shard_run, False, f"shard {shard_run.shard}: its Ray task failed ({lines[-1][-300:]})")
     except OSError as error:
         raise WorkerError(f"{shard_run.folder}: cannot be written ({error.strerror})") from None

@@ -16,7 +16,6 @@ from agentcompass_bfcl.workers.shard_process import (
     EXIT_DONE,
     EXIT_RUN_FAILED,
     EXIT_UNUSABLE_ENDPOINT,
-    NO_MORE,
     command,
     shard_line,
 )
@@ -43,11 +42,18 @@ class Worker:
         self._heard = b""
         self._send(shard_line(shard_run.run, shard_run.log))
 
-    def give(self, shard_run: ShardRun) -> None:
-        """Hand over the next shard. Raises ``WorkerError`` when there can be no log for it."""
+    def give(self, shard_run: ShardRun) -> bool:
+        """Hand over the next shard; False when the process has died meanwhile, and the shard was not begun.
+
+        Raises ``WorkerError`` when there can be no log for it.
+        """
+        if self.is_over():
+            return False
         make_log(shard_run.log)
+        if not self._send(shard_line(shard_run.run, shard_run.log)):
+            return False
         self.shard_run = shard_run
-        self._send(shard_line(shard_run.run, shard_run.log))
+        return True
 
     def is_over(self) -> bool:
         """Tell whether the process has ended."""
@@ -63,16 +69,17 @@ class Worker:
             return None
         shard_run, self.shard_run = self.shard_run, None
         if over:
-            self.signal(signal.SIGKILL)  # whatever it started itself, its judge process for one
-            self.close()
+            self.end()
         if heard is None:
             return how_it_ended(shard_run, self._process.returncode, died=True)
         code, why = heard
         return how_it_ended(shard_run, code, died=False, why=why)
 
-    def dismiss(self) -> None:
-        """Tell it that there is nothing more to do."""
-        self._send(NO_MORE)
+    def end(self) -> None:
+        """End a worker that is not at work, and whatever it started itself, its judge process for one."""
+        self.signal(signal.SIGKILL)
+        self._process.wait()
+        self.close()
 
     def signal(self, number: int) -> None:
         """Signal the process and whatever it started."""
@@ -91,11 +98,16 @@ class Worker:
                 with contextlib.suppress(OSError):
                     pipe.close()
 
-    def _send(self, line: bytes) -> None:
-        if self._process.stdin is not None:
-            with contextlib.suppress(OSError):  # it died, which is noticed, and its log says why
-                self._process.stdin.write(line)
-                self._process.stdin.flush()
+    def _send(self, line: bytes) -> bool:
+        """Tell whether a line could be sent; a process that has died takes none, and its log says why it did."""
+        if self._process.stdin is None:
+            return False
+        try:
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+        except OSError:
+            return False
+        return True
 
     def _hear(self) -> tuple[int, str] | None:
         """Read the number and the words the worker has said; None as long as there is no whole line."""
@@ -145,9 +157,16 @@ def how_it_ended(shard_run: ShardRun, code: int, *, died: bool, why: str = "") -
     words = why or last_line(shard_run.log)
     if code == EXIT_UNUSABLE_ENDPOINT:
         raise EndpointError(words)
-    how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+    how = f"ended by {_signal_name(-code)}" if code < 0 else f"ended with status {code}"
     trouble = f"shard {shard_run.shard}: {how}{words and f'; {words}'} (log: {shard_run.log})"
     return Ended(shard_run, code == EXIT_RUN_FAILED, trouble)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
 
 
 def last_line(log: Path) -> str:
