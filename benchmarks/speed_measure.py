@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -17,6 +15,25 @@ from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "agentcompass_bfcl"]
 _LAST_WORDS = 400
+
+# Reads commands from its input, runs them at once with what they say in files it is given, and tells what they used.
+_STARTER = """
+import json, os, sys, time
+nothing = os.open(os.devnull, os.O_RDWR)
+begun, started = time.perf_counter(), []
+for command, log in zip(json.load(sys.stdin), sys.argv[1:]):
+    said = os.open(log, os.O_WRONLY | os.O_CREAT, 0o600)
+    files = [(os.POSIX_SPAWN_DUP2, nothing, 0), (os.POSIX_SPAWN_DUP2, nothing, 1), (os.POSIX_SPAWN_DUP2, said, 2)]
+    started.append(os.posix_spawnp(command[0], command, os.environ, file_actions=files))
+ended = [os.wait4(pid, 0) for pid in started]
+told = {
+    "wall": time.perf_counter() - begun,
+    "cpu": sum(used.ru_utime + used.ru_stime for _, _, used in ended),
+    "peak": max(used.ru_maxrss for _, _, used in ended),
+    "statuses": [os.waitstatus_to_exitcode(status) for _, status, _ in ended],
+}
+print(json.dumps(told))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +64,28 @@ def measure(command: Sequence[str], *, allowed: Sequence[int] = (0,)) -> Usage:
 
 
 def measure_together(commands: Sequence[Sequence[str]], *, allowed: Sequence[int] = (0,)) -> Usage:
-    """Run commands side by side: the time of all, the processor time of each added up, the memory of the largest."""
+    """Run commands side by side: the time of all, the processor time of each added up, the memory of the largest.
+
+    A small process of its own starts them: Linux counts the memory of the one that starts a command as the command's,
+    as it runs in a copy of that one at first.
+    """
     with tempfile.TemporaryDirectory(prefix="bfcl-said-") as logs:
-        said = [Path(logs) / str(number) for number in range(len(commands))]
-        begun = time.perf_counter()
-        started = [_start(command, log) for command, log in zip(commands, said, strict=True)]
-        ended = [os.wait4(process.pid, 0) for process in started]  # as Popen.wait, and what the process used
-        wall = time.perf_counter() - begun
-        for command, process, (_, status, _), log in zip(commands, started, ended, said, strict=True):
-            process.returncode = os.waitstatus_to_exitcode(status)
-            if process.returncode not in allowed:
-                words = log.read_text("utf-8", "replace").strip()[-_LAST_WORDS:]
-                raise MeasurementError(f"status {process.returncode} of {command}: {words}")
-    used = [usage for _, _, usage in ended]
-    return Usage(
-        wall=wall,
-        cpu=sum(usage.ru_utime + usage.ru_stime for usage in used),
-        peak_mb=max(usage.ru_maxrss for usage in used) / (1024 if sys.platform == "linux" else 1024 * 1024),
-    )
-
-
-def _start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    with log.open("wb") as said:
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        said = [str(Path(logs) / str(number)) for number in range(len(commands))]
+        asked = json.dumps([list(map(str, command)) for command in commands])
+        told = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _STARTER, *said],
+            input=asked,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        answer = json.loads(told.stdout)
+        for command, status, log in zip(commands, answer["statuses"], said, strict=True):
+            if status not in allowed:
+                words = Path(log).read_text("utf-8", "replace").strip()[-_LAST_WORDS:]
+                raise MeasurementError(f"status {status} of {command}: {words}")
+    per_mb = 1024 if sys.platform == "linux" else 1024 * 1024
+    return Usage(wall=answer["wall"], cpu=answer["cpu"], peak_mb=answer["peak"] / per_mb)
 
 
 def with_requests(usage: Usage, results: Path, begun: datetime) -> Usage:

@@ -203,7 +203,7 @@ def test_a_folder_that_holds_something_is_left_as_it_is(dataset: Dataset, tmp_pa
     assert export_bfcl_eval(run_dir, tmp_path / "empty", dataset).rows == 1
 
 
-@pytest.mark.parametrize("model", ["", ".", "..", "a\x00b", "a\nb", "\x1b[31m", "x" * 256, "é" * 128, "a\ud800"])
+@pytest.mark.parametrize("model", ["", ".", "..", "a\x00b", "a\nb", "\x1b[31m", "x" * 256, "é" * 128])
 def test_a_name_no_folder_can_have_is_refused_before_anything_is_written(
     model: str, dataset: Dataset, tmp_path: Path
 ) -> None:
@@ -213,6 +213,17 @@ def test_a_name_no_folder_can_have_is_refused_before_anything_is_written(
     assert str(refusal.value).isprintable()
     assert not (tmp_path / "out").exists()
     assert export_bfcl_eval(run_dir, tmp_path / "out", dataset, model="good").folder.name == "good"
+
+
+def test_half_a_letter_in_a_name_is_refused_whether_a_run_or_the_command_line_says_it(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    run_dir = one_row_run(tmp_path / "run", dataset, model="a\ud800")
+    with pytest.raises(RunDirError, match=r"request\.model\.id: half of a letter"):
+        export_bfcl_eval(run_dir, tmp_path / "out", dataset)
+    with pytest.raises(ExportError, match="can be no folder's name; give another with --model"):
+        export_bfcl_eval(run_dir, tmp_path / "out", dataset, model="a\udcff")
+    assert not (tmp_path / "out").exists()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

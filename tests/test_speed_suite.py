@@ -44,6 +44,12 @@ def test_processes_side_by_side_add_up_but_for_memory() -> None:
     assert 57 < both.peak_mb < 200
 
 
+def test_the_memory_of_who_measures_is_not_counted() -> None:
+    held = bytearray(300_000_000)
+    assert measure([sys.executable, "-c", "pass"]).peak_mb < 100
+    assert len(held) == 300_000_000
+
+
 def test_a_process_that_ends_badly_is_no_measurement_and_its_last_words_are_told() -> None:
     with pytest.raises(MeasurementError, match=r"status 3 .*no such luck"):
         measure([sys.executable, "-c", "import sys; print('no such luck', file=sys.stderr); sys.exit(3)"])
