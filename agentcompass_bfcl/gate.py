@@ -18,6 +18,7 @@ from agentcompass_bfcl.run_record import RunRecord
 from agentcompass_bfcl.verification import verify
 
 _LONGEST_VALUE = 160
+_MOST_DIGITS = 9  # of a number of rows; int() refuses more than some thousand
 
 
 class Status(StrEnum):
@@ -144,8 +145,8 @@ def _verify_rows(document: ResultDocument) -> None:
             raise ResultError(f"fingerprint is {said[:_LONGEST_VALUE]}, and the rows give {held}; was it edited?")
         return
     rows = next((part[2:] for part in said.split(";") if part.startswith("n=")), "")
-    if rows.isascii() and rows.isdigit() and len(rows) < 10 and document.counts.total < int(rows):
-        raise ResultError(f"counts.total is {document.counts.total}, and the fingerprint is of {rows} rows")
+    if rows.isascii() and rows.isdigit() and (len(rows) > _MOST_DIGITS or document.counts.total < int(rows)):
+        raise ResultError(f"counts.total is {document.counts.total}, and the fingerprint is of {shortened(rows)} rows")
 
 
 def _is_narrowed(document: ResultDocument) -> bool:

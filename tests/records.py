@@ -41,6 +41,9 @@ def record(
     on_error: OnError = OnError.FAIL,
     error_type: str = "transport_http_500",
     k: int = 1,
+    strategy: str = "avg",
+    truncated: int = 0,
+    malformed_abstentions: int = 0,
     **identity: Any,
 ) -> RunRecord:
     """Make the record of a run, or of a shard of it, whose rows came out as ``play`` says; the rest is its identity."""
@@ -48,8 +51,9 @@ def record(
     entries = shard.take(select(spec, dataset))
     rows = [Row(entry.id, entry.subset, play(entry)) for entry in entries]
     counts = {outcome: sum(found is outcome for row in rows for found in row.outcomes) for outcome in Outcome}
+    any_of = strategy == "pass"
     document = build_document(
-        tally_rows(rows),
+        tally_rows(rows, any_of=any_of),
         on_error=on_error,
         identity={
             **question_identity(settings, dataset, {"temperature": 0, "seed": 42}),
@@ -59,7 +63,7 @@ def record(
             "base_url": "http://127.0.0.1:8000/v1",
             "harness": "bfcl_chat",
             "concurrency": 1,
-            "attempts": {"k": k, "strategy": "avg"},
+            "attempts": {"k": k, "strategy": strategy},
             "versions": {"agentcompass": "1.0.1", "agentcompass-bfcl": "0.1.0"},
             **identity,
         },
@@ -67,6 +71,9 @@ def record(
         error_types={error_type: counts[ERROR]} if counts[ERROR] else {},
         rows=rows,
         clusters=clusters(entries),
+        truncated=truncated,
+        malformed_abstentions=malformed_abstentions,
+        any_of=any_of,
     )
     return RunRecord(Path(source or f"shard-{shard.index}"), document, started, is_directory=False)
 

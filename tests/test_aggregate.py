@@ -97,7 +97,7 @@ def test_the_object_score_py_prints() -> None:
             "simple_python": [2, 2],
         },
     }
-    json.dumps(aggregate(TWELVE).score_json())
+    assert json.loads(json.dumps(aggregate(TWELVE).score_json()))["unmatched_responses"] == 0
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_a_spec_out_of_range_is_refused_with_field_value_and_what_is_allowed(
 
 def test_a_draw_of_nothing_is_an_error_and_not_an_empty_run() -> None:
     empty = Dataset(MappingProxyType({"irrelevance": ()}), MappingProxyType({}))
-    with pytest.raises(DrawError, match="selects no row"):
+    with pytest.raises(DrawError, match=r"^the draw selects no row; widen its categories or subsets$"):
         select(PRESETS["golden"], empty)
 
 

@@ -25,7 +25,7 @@ from agentcompass_bfcl.run_record import RunRecord, read_record
 from agentcompass_bfcl.sample_rows import SampleRow, sample_rows
 from agentcompass_bfcl.tally import Outcome
 from host_runs import Finished
-from records import ERROR, HIT, record, two_in_three, written
+from records import ERROR, HIT, edited, record, two_in_three, written
 
 HOSTILE = 'x"\n\\|<b>&]]>\x00\x1b[31m=1+1\u202e'
 
@@ -74,6 +74,11 @@ def test_no_cell_is_a_formula_for_a_spreadsheet(start: str) -> None:
     ((_, _, _, _, kind, detail, *_),) = list(csv.reader(io.StringIO(samples_csv([row]), newline="")))[1:]
     assert kind == f"'{start}1+1"
     assert detail.startswith(f"'{start}cmd")
+
+
+def test_ratios_have_the_digits_of_the_percentages(dataset: Dataset) -> None:
+    odd = edited(record(dataset), lambda payload: payload["metrics"].update(overall_accuracy=89.58))
+    assert 'score="overall",shard="0/1"} 0.8958\n' in openmetrics_text(odd.document)
 
 
 def test_openmetrics_is_what_a_prometheus_parser_accepts(found: RunRecord) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from math import sqrt
@@ -252,6 +253,8 @@ def test_what_is_passed_failed_and_not_judged(
         ({"extra_body": {"top_k": None}}, {"extra_body": {}}, PASSED),
         ({"stop": ["a", 1.0]}, {"stop": ["a", 1]}, PASSED),
         ({"stop": ["a"]}, {"stop": ["a", "b"]}, NOT_JUDGED),
+        ({"stop": [True]}, {"stop": [1]}, NOT_JUDGED),
+        ({"stop": [{"a": None}]}, {"stop": [{}]}, PASSED),
         ({"seed": 1}, {"seed": Decimal("1e9999")}, NOT_JUDGED),
         ({"seed": "x" * 10_000}, {"seed": 1}, NOT_JUDGED),
     ],
@@ -262,6 +265,116 @@ def test_request_parameters_are_pinned_one_by_one(
     checks = judge(record(dataset, request=actual), [baseline(facts={"conditions": {"request": wanted}}, **ONE)])
     assert Decision(Path("run"), {}, checks).status is status
     assert all(len(check.reason) < 500 for check in checks)
+
+
+def test_a_condition_is_named_with_both_values_and_with_who_set_it(dataset: Dataset) -> None:
+    wanted = {"request": {"temperature": Decimal("0.10"), "stop": "é", "seed": date(2026, 1, 2), "top_p": 1}}
+    facts = {"name": "strict", "conditions": {"mode": "fc", **wanted}}
+    held = record(dataset, request={"temperature": 0, "stop": "é", "seed": 1, "top_p": 1})
+    checks = judge(held, [baseline(facts=facts, **ONE)])
+    assert [(check.name, check.status, check.reason) for check in checks] == [
+        ("mode", PASSED, 'is "fc"'),
+        ("request.temperature", NOT_JUDGED, "is 0, and the baseline holds for 0.1"),
+        ("request.stop", PASSED, 'is "é"'),
+        ("request.seed", NOT_JUDGED, 'is 1, and the baseline holds for "2026-01-02"'),
+        ("request.top_p", PASSED, "is 1"),
+        ("samples", PASSED, "192, at least 1 wanted, no noise: passes by 191"),
+    ]
+    assert {check.baseline for check in checks} == {"strict"}
+
+
+@pytest.mark.parametrize(
+    ("found", "baselines", "checks"),
+    [
+        (
+            lambda d: record(d, lambda e: (ERROR,)),
+            [baseline(**ONE)],
+            [Check("counts.evaluated", NOT_JUDGED, "no sample could be scored")],
+        ),
+        (
+            lambda d: record(d),
+            [baseline(facts={"name": "bare"})],
+            [Check("bounds", NOT_JUDGED, "the baseline has no bound at all", "bare")],
+        ),
+        (
+            lambda d: record(d, lambda e: (ERROR if e.id.startswith("live") else HIT,), on_error=OnError.EXCLUDE),
+            [baseline(**{"category.live": {"min": 1}})],
+            [
+                Check(
+                    "category.live",
+                    NOT_JUDGED,
+                    "the result does not have it; at least 1 wanted, no noise",
+                    "draw mini",
+                )
+            ],
+        ),
+        (
+            lambda d: record(d),
+            [],
+            [Check("baseline", NOT_JUDGED, "no baseline is about draw mini of model some-model (none)")],
+        ),
+        (
+            lambda d: record(d),
+            [baseline(facts={"name": name, fact: "x"}, **ONE) for name, fact in (("a", "model"), ("b", "fingerprint"))],
+            [
+                Check(
+                    "baseline",
+                    NOT_JUDGED,
+                    "no baseline is about draw mini of model some-model"
+                    " (a: draw mini, model x; b: draw mini, fingerprint x)",
+                )
+            ],
+        ),
+    ],
+)
+def test_what_cannot_be_judged_says_why_and_whose_wish_it_was(
+    found: Callable[[Dataset], RunRecord], baselines: list[Baseline], checks: list[Check], dataset: Dataset
+) -> None:
+    assert list(judge(found(dataset), baselines)) == checks
+
+
+def test_a_baseline_for_a_model_or_for_certain_rows_is_about_these(dataset: Dataset) -> None:
+    found = record(dataset)
+    held = str(found.identity["fingerprint"])
+    for facts, status in (
+        ({"model": "some-model"}, PASSED),
+        ({"fingerprint": held}, PASSED),
+        ({"fingerprint": held, "draw": None}, PASSED),
+        ({"fingerprint": held, "model": "other"}, NOT_JUDGED),
+    ):
+        assert answer(found, baseline(facts=facts, **ONE)) is status
+
+
+def test_abstentions_that_hold_no_readable_call_can_be_bounded(dataset: Dataset) -> None:
+    (check,) = judge(record(dataset, malformed_abstentions=3), [baseline(malformed_abstentions={"max": 2})])
+    assert check.reason == "3, at most 2 wanted, no noise: fails by 1"
+
+
+@pytest.mark.parametrize(
+    ("rows", "refused"), [("193", True), ("999999999", True), ("192", False), ("0" * 10, True), ("9" * 5000, True)]
+)
+def test_a_result_without_rows_must_have_as_many_as_its_fingerprint_says(
+    rows: str, refused: bool, dataset: Dataset
+) -> None:
+    def bare(payload: Payload) -> None:
+        payload["details"].update(rows={}, statistics=None)
+        payload["extra"].update(fingerprint=f"draw-sha256:0;n={rows}", draw_fingerprint=None)
+
+    found = edited(record(dataset), bare)
+    if refused:
+        with pytest.raises(ResultError, match=rf"counts\.total is 192, and the fingerprint is of {rows[:50]}"):
+            judge(found, [baseline(**ONE)])
+    else:
+        assert answer(found, baseline(**ONE)) is PASSED
+
+
+@pytest.mark.parametrize("said", ["draw-sha256:0", "", "n=", "n=x;n=193"])
+def test_a_fingerprint_without_a_number_of_rows_says_nothing_about_them(said: str, dataset: Dataset) -> None:
+    def bare(payload: Payload) -> None:
+        payload["details"].update(rows={}, statistics=None)
+        payload["extra"].update(fingerprint=said, draw_fingerprint=None)
+
+    assert answer(edited(record(dataset), bare), baseline(**ONE)) is PASSED
 
 
 type Payload = dict[str, Any]

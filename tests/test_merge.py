@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentcompass_bfcl.cli import main
 from agentcompass_bfcl.dataset import Dataset, Entry
-from agentcompass_bfcl.draw import PRESETS
+from agentcompass_bfcl.draw import PRESETS, DrawSpec
 from agentcompass_bfcl.errors import MergeError, ResultError
 from agentcompass_bfcl.merge import merge
 from agentcompass_bfcl.run_record import RunRecord, read_record
@@ -200,6 +200,94 @@ def test_addresses_of_the_shards_stay_known_and_the_driver_knows_better(dataset:
     told = merge(parts, dataset, facts={"concurrency": 8, "base_url": "http://front/v1"}).document.extra
     assert (told["concurrency"], told["base_url"]) == (8, "http://front/v1")
     assert [part["base_url"] for part in told["shards"]] == ["http://h0/v1", "http://h1/v1"]
+
+
+def test_a_shard_for_every_row_merges_and_one_more_is_refused(dataset: Dataset) -> None:
+    spec = DrawSpec(subsets=("multiple",), limit=5)
+    parts = shards_of(dataset, 5, spec=spec)
+    assert without_provenance(merge(parts, dataset).document.to_json()) == canonical(record(dataset, spec=spec))
+    with pytest.raises(MergeError) as refusal:
+        merge([*parts, edited(parts[0], lambda payload: payload["extra"].update(shard="0/6"))], dataset)
+    assert refusal.value.faults == ("shard 0/6 (shard-0): a shard of 6, and the draw has 5 rows",)
+
+
+@pytest.mark.parametrize("shard", ["x", "3/3", "", "unknown"])
+def test_a_shard_that_cannot_be_hides_nothing_of_the_others(shard: str, dataset: Dataset) -> None:
+    parts = shards_of(dataset, 3)
+    strange = edited(parts[1], lambda payload: payload["extra"].update(shard=shard))
+    with pytest.raises(MergeError) as refusal:
+        merge([strange, parts[0]], dataset)
+    first, *others = refusal.value.faults
+    assert first.startswith(f"shard {shard} (shard-1): damaged: ")
+    assert others == ["shard 1/3: missing", "shard 2/3: missing"]
+
+
+def test_a_result_that_does_not_say_which_shard_it_is_counts_as_the_whole_and_is_named_so(dataset: Dataset) -> None:
+    def nameless(payload: dict[str, Any]) -> None:
+        payload["extra"].pop("shard")
+        payload["metrics"]["overall_accuracy"] = 99.0
+
+    assert merge([edited(record(dataset), lambda payload: payload["extra"].pop("shard"))], dataset)
+    with pytest.raises(MergeError, match=r"^1 fault: shard unknown \(shard-0\): damaged"):
+        merge([edited(record(dataset), nameless)], dataset)
+
+
+def test_several_faults_stand_in_one_line_after_their_number(dataset: Dataset) -> None:
+    with pytest.raises(MergeError, match=r"^2 faults: shard 1/3: missing; shard 2/3: missing$"):
+        merge([record(dataset, shard=Shard(0, 3))], dataset)
+
+
+def test_every_code_that_requests_failed_with_is_listed(dataset: Dataset) -> None:
+    def two_codes(payload: dict[str, Any]) -> None:
+        payload["details"]["error_types"] = {"transport_timeout": 1, "transport_http_500": failed - 1}
+
+    failing = record(dataset, lambda entry: (ERROR,), shard=Shard(1, 2))
+    failed = failing.document.counts.error
+    with pytest.raises(MergeError) as refusal:
+        merge([record(dataset, shard=Shard(0, 2)), edited(failing, two_codes)], dataset)
+    codes = f"transport_http_500 {failed - 1}, transport_timeout 1"
+    advice = "run it again with --reuse, or allow errors"
+    assert refusal.value.faults == (f"shard 1/2 (shard-1): failed requests ({codes}); {advice}",)
+
+
+@pytest.mark.parametrize("started", [(None, None), (None, "2026-01-01T00:00:00"), ("2026-01-01T00:00:00",) * 2])
+def test_of_two_runs_of_a_shard_neither_is_taken_unless_both_say_when_they_began(
+    started: tuple[str | None, str | None], dataset: Dataset
+) -> None:
+    same = [record(dataset, shard=Shard(0, 2), source=f"run{n}", started=began) for n, began in enumerate(started)]
+    other = record(dataset, shard=Shard(1, 2))
+    for parts, places in (([*same, other], "run0, run1"), ([other, *reversed(same)], "run1, run0")):
+        with pytest.raises(MergeError) as refusal:
+            merge(parts, dataset)
+        said = "there 2 times, and none is known to be newer"
+        assert refusal.value.faults == (f"shard 0/2: {said}: {places}",)
+
+
+def test_whether_any_attempt_counts_is_kept(dataset: Dataset) -> None:
+    def now_and_then(entry: Entry) -> tuple[Outcome, ...]:
+        return (MISS, HIT, MISS) if entry.row % 2 else (MISS, MISS, MISS)
+
+    parts = shards_of(dataset, 3, play=now_and_then, k=3, strategy="pass")
+    whole = record(dataset, now_and_then, k=3, strategy="pass")
+    assert without_provenance(merge(parts, dataset).document.to_json()) == canonical(whole)
+    assert canonical(whole) != canonical(record(dataset, now_and_then, k=3))
+
+
+def test_what_was_counted_beside_the_score_is_added_up(dataset: Dataset) -> None:
+    parts = [record(dataset, shard=Shard(n, 3), truncated=n, malformed_abstentions=10 * n + 1) for n in range(3)]
+    details = merge(parts, dataset).document.details
+    assert (details.truncated, details.malformed_abstentions) == (3, 33)
+
+
+def test_the_merged_result_says_what_each_shard_was(dataset: Dataset) -> None:
+    parts = [record(dataset, shard=Shard(n, 2), source=f"there/run{n}", started=f"2026-01-0{n + 1}") for n in range(2)]
+    merged = merge(parts, dataset)
+    own = ("base_url", "concurrency", "fingerprint")
+    assert merged.document.extra["shards"] == [
+        {"shard": f"{n}/2", "run": f"run{n}", "started": f"2026-01-0{n + 1}"} | {key: part.identity[key] for key in own}
+        for n, part in enumerate(parts)
+    ]
+    assert merged.parts == tuple(parts)
 
 
 def test_nothing_at_all_is_refused(dataset: Dataset) -> None:

@@ -81,6 +81,12 @@ def test_text_that_is_no_shard_is_refused_with_an_example(text: str) -> None:
     assert repr(text) in str(refusal.value)
 
 
+def test_numbers_of_up_to_nine_digits_are_read() -> None:
+    assert Shard.parse("12345678/999999999") == Shard(12345678, 999999999)
+    with pytest.raises(ShardError, match="write index/count"):
+        Shard.parse("0/1000000000")
+
+
 def test_a_count_of_zero_is_refused() -> None:
     with pytest.raises(ShardError, match="the count must be 1 or more"):
         Shard.parse("0/0")

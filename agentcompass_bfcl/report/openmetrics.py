@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
 
@@ -25,17 +27,21 @@ def openmetrics_text(document: ResultDocument) -> str:
     subset = Gauge("bfcl_subset_accuracy_ratio", "Accuracy of a subset", (*_LABELS, "subset"), registry=registry)
     samples = Gauge("bfcl_samples", "Samples by subset and outcome", (*_LABELS, "subset", "outcome"), registry=registry)
     for name, value, bars in _scores(document):
-        score.labels(**labels, score=name).set(value / 100)
+        score.labels(**labels, score=name).set(_ratio(value))
         if bars is not None and bars.standard_error is not None:
-            error.labels(**labels, score=name).set(bars.standard_error / 100)
+            error.labels(**labels, score=name).set(_ratio(bars.standard_error))
     for name, found in document.details.subsets.items():
         if found.accuracy is not None:
-            subset.labels(**labels, subset=name).set(found.accuracy / 100)
+            subset.labels(**labels, subset=name).set(_ratio(found.accuracy))
         counts = {"hit": found.hits, "miss": found.n - found.hits, "error": found.errors}
         for outcome, count in counts.items():
             samples.labels(**labels, subset=name, outcome=outcome).set(count)
     written: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # it carries no annotations
     return written.decode("utf-8")
+
+
+def _ratio(percent: float) -> float:
+    return float(Decimal(repr(percent)) / 100)  # 0.8958 of 89.58, which divided as binary fractions is a little less
 
 
 def _scores(document: ResultDocument) -> list[tuple[str, float, Estimate | None]]:

@@ -1,0 +1,56 @@
+"""Why a change that no test notices is no gap in the tests: most of them change nothing that can be seen."""
+
+from __future__ import annotations
+
+# These run while their module is imported, before mutmut switches on a change: each is made in the source instead.
+AT_IMPORT = frozenset({"draw.preset"})
+
+_EMPTY_SUM = (
+    "Without a start, `sum` gives the number 0 for no terms. There always are terms, and 0 equals the fraction 0."
+)
+_MOST_COMMON = "Only the first of the most common is taken, however many are asked for."
+_FALSY = "What is absent is asked for its truth alone, and None is as false as what stood there."
+
+_REASONS: dict[str, tuple[tuple[str, str], ...]] = {
+    _EMPTY_SUM: (
+        (
+            "aggregate.exact_scores",
+            "nodes[node.name] = sum((weight * subsets[name] for name, weight in weights.items()), )",
+        ),
+        ("uncertainty.node_mean", "return sum((mean for mean in means if mean is not None), ) / len(means)"),
+        (
+            "uncertainty.effective_size",
+            "return float(1 / sum((weight**2 / clusters[name] for name, weight in weights.items()), ))",
+        ),
+    ),
+    "A draw that is not above its limit is the same whether it is returned as it is or taken row by row.": (
+        ("draw.limited", "if limit is None or sum(takes.values()) < limit:"),
+    ),
+    "No row divided by the count leaves the count itself.": (
+        ("shard.shard_owns", "return count >= 1 and 0 <= index <= count and row >= 0 and row % count == index"),
+    ),
+    "With one slash both parts are the same; with more than one, either way a part is no number.": (
+        ("shard.Shard.parse", 'index, slash, count = text.strip().rpartition("/")'),
+    ),
+    "No subset's name has a dot.": (("tally.tallies_from_metrics", 'subset, _, field = rest.partition(".")'),),
+    _MOST_COMMON: (
+        ("merge.one_of_each", "count = counts.most_common(None)[0][0]"),
+        ("merge.one_of_each", "count = counts.most_common(2)[0][0]"),
+    ),
+    _FALSY: (
+        ("merge.rows", "if never_run := errors.get(NOT_RUN, None):"),
+        ("merge.rows", "if never_run := errors.get(NOT_RUN, ):"),
+        ("merge.one_of_each", "same = shards.get(Shard(index, count), None)"),
+        ("merge.one_of_each", "same = shards.get(Shard(index, count), )"),
+    ),
+    "Every row is one of the draw by then: those that are not were refused before.": (
+        ("merge.place", "return lambda row: places.get(row.id, None)"),
+        ("merge.place", "return lambda row: places.get(row.id, )"),
+    ),
+}
+_REASON_OF = {change: reason for reason, changes in _REASONS.items() for change in changes}
+
+
+def reason_of(function: str, after: str) -> str | None:
+    """Give the reason of a change, which is known by its function and the line it leaves there."""
+    return _REASON_OF.get((function, after))
