@@ -80,7 +80,7 @@ def changed_lines(name: str) -> tuple[str, str]:
 def function_of(name: str) -> str:
     """Name the function of a change: of ``agentcompass_bfcl.shard.xǁShardǁparse__mutmut_3``, ``Shard.parse``."""
     mangled = name.rpartition("__mutmut_")[0].rpartition(".")[2].removeprefix("x")
-    return mangled.strip("ǁ").replace("ǁ", ".") if "ǁ" in mangled else mangled.removeprefix("_")
+    return mangled.removeprefix("ǁ").replace("ǁ", ".") if "ǁ" in mangled else mangled.removeprefix("_")
 
 
 def notices(name: str, module: str) -> bool:

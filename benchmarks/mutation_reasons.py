@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # These run while their module is imported, before mutmut switches on a change: each is made in the source instead.
-AT_IMPORT = frozenset({"draw.preset"})
+AT_IMPORT = frozenset({"draw._preset"})
 
 _EMPTY_SUM = (
     "Without a start, `sum` gives the number 0 for no terms. There always are terms, and 0 equals the fraction 0."
@@ -14,7 +14,7 @@ _FALSY = "What is absent is asked for its truth alone, and None is as false as w
 _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
     _EMPTY_SUM: (
         (
-            "aggregate.exact_scores",
+            "aggregate._exact_scores",
             "nodes[node.name] = sum((weight * subsets[name] for name, weight in weights.items()), )",
         ),
         ("uncertainty.node_mean", "return sum((mean for mean in means if mean is not None), ) / len(means)"),
@@ -24,7 +24,7 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "A draw that is not above its limit is the same whether it is returned as it is or taken row by row.": (
-        ("draw.limited", "if limit is None or sum(takes.values()) < limit:"),
+        ("draw._limited", "if limit is None or sum(takes.values()) < limit:"),
     ),
     "No row divided by the count leaves the count itself.": (
         ("shard.shard_owns", "return count >= 1 and 0 <= index <= count and row >= 0 and row % count == index"),
@@ -34,18 +34,18 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "No subset's name has a dot.": (("tally.tallies_from_metrics", 'subset, _, field = rest.partition(".")'),),
     _MOST_COMMON: (
-        ("merge.one_of_each", "count = counts.most_common(None)[0][0]"),
-        ("merge.one_of_each", "count = counts.most_common(2)[0][0]"),
+        ("merge._one_of_each", "count = counts.most_common(None)[0][0]"),
+        ("merge._one_of_each", "count = counts.most_common(2)[0][0]"),
     ),
     _FALSY: (
-        ("merge.rows", "if never_run := errors.get(NOT_RUN, None):"),
-        ("merge.rows", "if never_run := errors.get(NOT_RUN, ):"),
-        ("merge.one_of_each", "same = shards.get(Shard(index, count), None)"),
-        ("merge.one_of_each", "same = shards.get(Shard(index, count), )"),
+        ("merge._rows", "if never_run := errors.get(NOT_RUN, None):"),
+        ("merge._rows", "if never_run := errors.get(NOT_RUN, ):"),
+        ("merge._one_of_each", "same = shards.get(Shard(index, count), None)"),
+        ("merge._one_of_each", "same = shards.get(Shard(index, count), )"),
     ),
     "Every row is one of the draw by then: those that are not were refused before.": (
-        ("merge.place", "return lambda row: places.get(row.id, None)"),
-        ("merge.place", "return lambda row: places.get(row.id, )"),
+        ("merge._place", "return lambda row: places.get(row.id, None)"),
+        ("merge._place", "return lambda row: places.get(row.id, )"),
     ),
 }
 _REASON_OF = {change: reason for reason, changes in _REASONS.items() for change in changes}
