@@ -34,6 +34,8 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "No subset's name has a dot.": (("tally.tallies_from_metrics", 'subset, _, field = rest.partition(".")'),),
     _MOST_COMMON: (
+        ("merge._of_one_run", "usual = Counter(identities).most_common(None)[0][0]"),
+        ("merge._of_one_run", "usual = Counter(identities).most_common(2)[0][0]"),
         ("merge._one_of_each", "count = counts.most_common(None)[0][0]"),
         ("merge._one_of_each", "count = counts.most_common(2)[0][0]"),
     ),
@@ -42,6 +44,24 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
         ("merge._rows", "if never_run := errors.get(NOT_RUN, ):"),
         ("merge._one_of_each", "same = shards.get(Shard(index, count), None)"),
         ("merge._one_of_each", "same = shards.get(Shard(index, count), )"),
+    ),
+    "There are as many identities as records: they were made of them.": tuple(
+        ("merge._of_one_run", f"for record, identity in zip(records, identities, {strict}):")
+        for strict in ("strict=None", "", "strict=False")
+    ),
+    "A net below every other check, which should have seen it: no test can get there.": (
+        ("merge.merge", "raise MergeError(None)"),
+        ("merge.merge", 'raise MergeError("XXthe shards\' rows together are not the rows of the drawXX")'),
+        ("merge.merge", 'raise MergeError("THE SHARDS\' ROWS TOGETHER ARE NOT THE ROWS OF THE DRAW")'),
+    ),
+    "No text without a digit is a number of rows.": (
+        (
+            "gate._verify_rows",
+            'rows = next((part[2:] for part in said.split(";") if part.startswith("n=")), "XXXX")',
+        ),
+    ),
+    "To JSON, None is as false as False.": (
+        ("gate._shown", "return shortened(json.dumps(value, ensure_ascii=None, default=_for_json))"),
     ),
     "Every row is one of the draw by then: those that are not were refused before.": (
         ("merge._place", "return lambda row: places.get(row.id, None)"),

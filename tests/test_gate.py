@@ -255,6 +255,7 @@ def test_what_is_passed_failed_and_not_judged(
         ({"stop": ["a"]}, {"stop": ["a", "b"]}, NOT_JUDGED),
         ({"stop": [True]}, {"stop": [1]}, NOT_JUDGED),
         ({"stop": [{"a": None}]}, {"stop": [{}]}, PASSED),
+        ({"stop": [{"a": 1}]}, {"stop": [{"a": 2}]}, NOT_JUDGED),
         ({"seed": 1}, {"seed": Decimal("1e9999")}, NOT_JUDGED),
         ({"seed": "x" * 10_000}, {"seed": 1}, NOT_JUDGED),
     ],
@@ -351,7 +352,8 @@ def test_abstentions_that_hold_no_readable_call_can_be_bounded(dataset: Dataset)
 
 
 @pytest.mark.parametrize(
-    ("rows", "refused"), [("193", True), ("999999999", True), ("192", False), ("0" * 10, True), ("9" * 5000, True)]
+    ("rows", "refused"),
+    [("193", True), ("999999999", True), ("192", False), ("000000192", False), ("0" * 10, True), ("9" * 5000, True)],
 )
 def test_a_result_without_rows_must_have_as_many_as_its_fingerprint_says(
     rows: str, refused: bool, dataset: Dataset

@@ -291,8 +291,24 @@ def test_the_merged_result_says_what_each_shard_was(dataset: Dataset) -> None:
 
 
 def test_nothing_at_all_is_refused(dataset: Dataset) -> None:
-    with pytest.raises(MergeError, match="nothing to merge"):
+    with pytest.raises(MergeError, match=r"^nothing to merge: give the run directories of all shards$"):
         merge([], dataset)
+
+
+def test_shards_of_another_release_of_the_data_are_refused_by_its_name(dataset: Dataset) -> None:
+    with pytest.raises(MergeError) as refusal:
+        merge([record(dataset, dataset="bfcl-eval==2025.1.1", source="old")], dataset)
+    said = f"its data set is bfcl-eval==2025.1.1, and {dataset.identity} here"
+    assert str(refusal.value) == f"shard 0/1 (old): {said}"
+
+
+def test_a_fingerprint_that_is_not_of_the_draws_rule_is_a_fault_beside_the_others(dataset: Dataset) -> None:
+    expected = record(dataset).identity["draw_fingerprint"]
+    parts = [record(dataset, shard=Shard(index, 3), draw_fingerprint="draw-sha256:0") for index in (0, 2)]
+    with pytest.raises(MergeError) as refusal:
+        merge(parts, dataset)
+    said = f"its draw has the fingerprint draw-sha256:0, and the same rule gives {expected} here"
+    assert refusal.value.faults == (f"shard 0/3 (shard-0): {said}", "shard 1/3: missing")
 
 
 def test_a_result_of_rows_as_they_were_is_no_shard(dataset: Dataset) -> None:
