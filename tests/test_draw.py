@@ -159,6 +159,10 @@ def test_a_limit_of_less_than_the_number_of_subsets_takes_the_first_ones() -> No
         ({"category_pct": {"live": float("inf")}}, r"category_pct\.live is inf; a percentage above 0 and up to 100"),
         ({"subsets": ("simple",)}, r"unknown subset 'simple'; known: .*simple_python"),
         ({"categories": ("live",), "subsets": ("multiple",)}, r"subset 'multiple' is in none of .* categories live"),
+        (
+            {"categories": ("live", "non_live"), "subsets": ("irrelevance",)},
+            r"^subset 'irrelevance' is in none of the chosen categories non_live, live$",
+        ),
         ({"categories": ("live",), "subsets": ("live_relevance",)}, r"subset 'live_relevance' is in none of .* live"),
         ({"subset_floor": -1}, r"subset_floor is -1; 0 or more is allowed"),
         ({"limit": 0}, r"limit is 0; 1 or more is allowed"),
@@ -171,6 +175,10 @@ def test_a_spec_out_of_range_is_refused_with_field_value_and_what_is_allowed(
         DrawSpec(**fields)
     assert isinstance(refusal.value, ConfigError)
     assert isinstance(refusal.value, ValueError)
+
+
+def test_a_hundred_percent_of_a_category_is_all_of_it() -> None:
+    assert plan(DrawSpec(category_pct={"live": 100}), REFERENCE) == plan(DrawSpec(), REFERENCE)
 
 
 def test_a_draw_of_nothing_is_an_error_and_not_an_empty_run() -> None:
