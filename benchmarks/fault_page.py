@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentcompass_bfcl.reference import UNPASSABLE
+
 BEGIN, END = "<!-- faults:begin -->", "<!-- faults:end -->"
 
 INTRODUCTION = """# What a number is worth when things go wrong
@@ -67,8 +69,8 @@ def render(rows: Sequence[Ran]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def write_section(page: Path, rows: Sequence[Ran], draw: str, drawn: int) -> None:
-    """Put the table between its markers; a page, or a section, that is not there is begun."""
+def write_section(page: Path, rows: Sequence[Ran], draw: str, drawn: Sequence[str]) -> None:
+    """Put the table between its markers; a page, or a section, that is not there is begun. ``drawn`` are row ids."""
     before = page.read_text(encoding="utf-8") if page.is_file() else INTRODUCTION
     if BEGIN not in before:
         before = f"{before.rstrip()}\n\n{SECTION}\n\n{BEGIN}\n{END}\n"
@@ -77,14 +79,19 @@ def write_section(page: Path, rows: Sequence[Ran], draw: str, drawn: int) -> Non
     page.write_text(f"{head}{BEGIN}\n{_text(rows, draw, drawn)}\n{END}{tail}", encoding="utf-8")
 
 
-def _text(rows: Sequence[Ran], draw: str, drawn: int) -> str:
+def _text(rows: Sequence[Ran], draw: str, drawn: Sequence[str]) -> str:
     broken = sum(bool(ran.complaints) for ran in rows)
     kept = "Every rule was kept in every run." if not broken else f"In {broken} runs a rule was broken."
+    wrong = "".join(
+        f"\nOne row is wrong in every run that judges it, {row}: {UNPASSABLE[row]}.\n"
+        for row in drawn
+        if row in UNPASSABLE
+    )
     return (
-        f"`python -m benchmarks.faults --draw {draw}` runs the real command, 8 requests at a time, against an\n"
-        f"endpoint that answers from the reference answers but for the rows that are struck: {drawn} rows a run, one\n"
+        f"`python -m benchmarks.faults --draw {draw}` runs the real command on {len(drawn)} rows, 8 at a time,\n"
+        "against an endpoint that answers from the reference answers but for the rows that are struck; with one\n"
         "retry, 4 s for a request where some are kept waiting. `benchmarks/fault_kinds.py` holds the rule of each\n"
-        f"kind, row by row. {kept}\n\n{render(rows)}\n"
+        f"kind, row by row. {kept}\n{wrong}\n{render(rows)}\n"
     )
 
 

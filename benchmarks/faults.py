@@ -175,7 +175,7 @@ def main() -> int:
     rows = [ran for name in kinds for ran in done.get(name, [])]
     print(render(rows))
     if arguments.write is not None:
-        write_section(arguments.write, rows, arguments.draw, len(campaign.entries))
+        write_section(arguments.write, rows, arguments.draw, [entry.id for entry in campaign.entries])
     return 1 if any(ran.complaints for ran in rows) else 0
 
 

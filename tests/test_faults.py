@@ -173,7 +173,7 @@ def test_a_leak_is_found_in_files_of_any_kind_and_in_output(tmp_path: Path) -> N
 def test_only_what_is_between_the_markers_is_written(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# Before\n{BEGIN}\nold table\n{END}\n## After\n")
-    write_section(page, [STRIKING], "mini", 192)
+    write_section(page, [STRIKING], "mini", ["multiple_0"] * 192)
     text = page.read_text()
     assert text.startswith(f"# Before\n{BEGIN}\n")
     assert text.endswith(f"{END}\n## After\n")
@@ -186,13 +186,15 @@ def test_a_page_that_is_not_there_is_begun_and_one_without_the_section_gets_it(t
     fresh, other = tmp_path / "fresh.md", tmp_path / "other.md"
     other.write_text("# Others wrote this\n\n## Crashes\n\ntheirs\n")
     for page in (fresh, other):
-        write_section(page, [replace(STRIKING, complaints=("too slow",))], "mini", 192)
+        write_section(page, [replace(STRIKING, complaints=("too slow",))], "mini", ["multiple_0"] * 192)
         once = page.read_text()
         assert once.count(BEGIN) == once.count(END) == 1
         assert "**BROKEN: too slow**" in once
         assert "In 1 runs a rule was broken." in once
-        write_section(page, [replace(STRIKING, complaints=("too slow",))], "mini", 192)
+        write_section(page, [replace(STRIKING, complaints=("too slow",))], "mini", ["multiple_0"] * 192)
         assert page.read_text() == once
+    write_section(other, [STRIKING], "golden", ["multiple_0", "simple_java_36"])
+    assert "One row is wrong in every run that judges it, simple_java_36: " in other.read_text()
     assert other.read_text().startswith("# Others wrote this\n\n## Crashes\n\ntheirs\n")
 
 
