@@ -10,6 +10,7 @@ _EMPTY_SUM = (
 )
 _MOST_COMMON = "Only the first of the most common is taken, however many are asked for."
 _FALSY = "What is absent is asked for its truth alone, and None is as false as what stood there."
+_NOT_STRICT = ("strict=None", "", "strict=False")
 
 _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
     _EMPTY_SUM: (
@@ -22,6 +23,31 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
             "uncertainty.effective_size",
             "return float(1 / sum((weight**2 / clusters[name] for name, weight in weights.items()), ))",
         ),
+        ("uncertainty._pooled_variance", "return sum(weighted, ) / sum(sizes) ** 2"),
+        (
+            "uncertainty.node_variance",
+            "return sum(known, ) / len(parts) ** 2 if len(known) == len(parts) else None",
+        ),
+    ),
+    "Every part has the same share, and shares are divided by their sum: 2 each is 1 each.": (
+        (
+            "aggregate.subset_coefficients",
+            "shares = sizes if node.combine is Combine.POOLED else [Fraction(2)] * len(present)",
+        ),
+    ),
+    "There is a share for every part: both were made of the parts.": tuple(
+        ("aggregate.subset_coefficients", f"for part, share in zip(present, shares, {strict})")
+        for strict in _NOT_STRICT
+    ),
+    "There is a variance for every size: the line before returns where one is missing.": tuple(
+        (
+            "uncertainty._pooled_variance",
+            f"weighted = (size**2 * variance for size, variance in zip(sizes, known, {strict}))",
+        )
+        for strict in _NOT_STRICT
+    ),
+    "No category is named like either text.": (
+        ("draw.DrawSpec.take", 'percent = self.category_pct.get(category_of(subset) or "XXXX")'),
     ),
     "A draw that is not above its limit is the same whether it is returned as it is or taken row by row.": (
         ("draw._limited", "if limit is None or sum(takes.values()) < limit:"),
@@ -46,8 +72,7 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
         ("merge._one_of_each", "same = shards.get(Shard(index, count), )"),
     ),
     "There are as many identities as records: they were made of them.": tuple(
-        ("merge._of_one_run", f"for record, identity in zip(records, identities, {strict}):")
-        for strict in ("strict=None", "", "strict=False")
+        ("merge._of_one_run", f"for record, identity in zip(records, identities, {strict}):") for strict in _NOT_STRICT
     ),
     "A net below every other check, which should have seen it: no test can get there.": (
         ("merge.merge", "raise MergeError(None)"),
