@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -266,6 +267,32 @@ def test_a_run_without_any_verdict_ends_with_1_and_no_score(command: Command, en
 
 
 @pytest.mark.usefixtures("agentcompass")
+def test_of_repeated_runs_without_any_verdict_no_spread_is_told(command: Command, endpoint_with: MakeEndpoint) -> None:
+    with endpoint_with(mistakes=Mistakes(http_500=100)) as endpoint:
+        run = ("run", "m", "--base-url", endpoint.base_url, "--limit", "2", "--retries", "0", "--progress", "none")
+        code, out, err = command(*run, "--repeat", "2")
+    assert code == 1
+    assert out.count("2 total, 0 evaluated, 2 error") == 2
+    assert err.count("no sample could be scored") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("agentcompass")
+@pytest.mark.parametrize("shards", ["1", "2"])
+def test_a_run_that_the_host_calls_failed_gives_its_result_and_ends_with_1(
+    shards: str, command: Command, endpoint_with: MakeEndpoint
+) -> None:
+    with endpoint_with(mistakes=Mistakes(http_500=25), seed=1) as endpoint:
+        run = ("run", "m", "--base-url", endpoint.base_url, "--limit", "16", "--retries", "0", "--progress", "none")
+        code, out, err = command(*run, "--harness", "openai_chat", "--shards", shards, "--json")
+    counts = read_document(json.loads(out), "stdout").counts
+    assert code == 1
+    assert counts.total == 16
+    assert 0 < counts.error < 16
+    assert re.search("the host ended (the run|shard [01]/2(, 1/2)?) as failed", err.splitlines()[-1])
+
+
+@pytest.mark.usefixtures("agentcompass")
 @pytest.mark.parametrize(
     ("server", "words"),
     [
@@ -480,6 +507,42 @@ def test_doctor_says_how_to_mend_a_missing_wheel(
     failed = [line for line in out.splitlines() if line.startswith("FAIL")]
     assert [line.split()[1] for line in failed] == ["wheel", "checker"]
     assert all("agentcompass-bfcl provision" in line for line in failed)
+
+
+@pytest.mark.parametrize(
+    ("installed", "expected"),
+    [
+        ("1.1.0", "agentcompass 1.1.0; this release works with 1.0.x: pip install 'agentcompass>=1.0.1,<1.1'"),
+        (None, "agentcompass is not installed; pip install agentcompass"),
+    ],
+)
+def test_doctor_names_a_host_it_does_not_work_with(
+    installed: str | None, expected: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if installed is None:
+            raise PackageNotFoundError(name)
+        return installed
+
+    monkeypatch.setattr("agentcompass_bfcl.cli.doctor.version", version)
+    code, out, _ = command("doctor")
+    assert code == 1
+    assert [line for line in out.splitlines() if line.startswith("FAIL")] == [f"FAIL  {'host':<14} {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["draw", "--category-pct", "x=1"], "category_pct: unknown category 'x'; known: non_live, live, hallucination"),
+        (["draw", "--draw", "golden", "--shard", "500/600"], "shard 500/600 of this draw is empty; use fewer shards"),
+        (["merge", "a", "b"], "say where to: --out DIR makes a run directory, --json prints the result"),
+        (["merge", "a", "--out", "all.json"], "--out all.json names a folder to make; for a JSON result use --json"),
+    ],
+)
+def test_what_a_command_cannot_do_is_refused_in_one_line(arguments: list[str], expected: str, command: Command) -> None:
+    code, out, err = command(*arguments)
+    assert (code, out) == (1, "")
+    assert expected in only_line(err)
 
 
 @pytest.mark.slow

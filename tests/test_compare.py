@@ -132,6 +132,11 @@ def test_rows_that_offer_the_same_functions_are_one_cluster(dataset: Dataset) ->
     assert found.changes["irrelevance"].variance == Fraction(1, 12)
 
 
+def test_runs_without_a_verdict_on_the_same_row_cannot_be_compared(dataset: Dataset, named: Mapping[str, str]) -> None:
+    with pytest.raises(CompareError, match="no row has a verdict in both"):
+        eight_compared(dataset, named, "hhhheeee", "eeeehhhh", on_error=OnError.EXCLUDE)
+
+
 LETTERS = st.text("hme", min_size=8, max_size=8)
 
 

@@ -406,6 +406,11 @@ def test_a_line_of_a_gigabyte_is_passed_over_in_little_memory(dataset: Dataset, 
     assert json.loads(ended.stdout)["counts"]["evaluated"] == 16
 
 
+def test_a_name_that_no_file_can_have_is_like_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="no file can have this name"):
+        read_limited(tmp_path / "a\0b", 1)
+
+
 def test_a_limit_holds_to_the_byte(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"12345")

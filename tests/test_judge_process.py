@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -73,6 +74,33 @@ def as_text(entry: Entry) -> str:
         written = [f"{name}={value!r}" if python else f"{name}={value}" for name, value in arguments.items()]
         calls.append(f"{call.name}({', '.join(written)})")
     return f"[{', '.join(calls) or 'f(x=1)'}]"
+
+
+def imposter(program: str) -> JudgeProcess:
+    """Start something else where a judge process should be."""
+    command = [sys.executable, "-S", "-c", f"import os, sys, time; {program}"]
+    return JudgeProcess(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("time.sleep(60)", "not ready within 0.5 s"),
+        ("os.close(1); time.sleep(60)", "it did not start: it closed its pipe"),
+        ("print('one'); print('no module')", "it did not start: no module"),
+        ("os._exit(3)", "it did not start: it ended with status 3"),
+        ("os._exit(12)", "it did not start: it took too much memory"),  # ENOMEM
+        ("os.kill(os.getpid(), 9)", "it did not start: it was ended by SIGKILL"),
+    ],
+)
+def test_a_process_that_gets_not_ready_is_told_with_its_last_words(program: str, expected: str) -> None:
+    process = imposter(program)
+    try:
+        with pytest.raises(OSError, match=f"^{re.escape(expected)}$"):
+            process.wait_until_ready(0.5 if "not ready" in expected else 30)
+    finally:
+        process.end()
+    assert not is_running(process.pid)
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -18,8 +18,10 @@ from agentcompass_bfcl.clusters import clusters
 from agentcompass_bfcl.compare import Comparison, compare
 from agentcompass_bfcl.dataset import Dataset
 from agentcompass_bfcl.drawn_rows import drawn_attempts
+from agentcompass_bfcl.merge import merge
 from agentcompass_bfcl.report.html import Reported, render_html
 from agentcompass_bfcl.run_record import RunRecord, read_record
+from agentcompass_bfcl.shard import Shard
 from fresh_python import run_python
 from host_runs import Finished
 from records import MISS, record, two_in_three, written
@@ -137,6 +139,12 @@ def test_several_runs_are_laid_over_each_other_with_what_flipped(dataset: Datase
     assert "some-model (2)" in text
     assert "0 rows gained, 1 lost of 192" in text
     assert "<li>multiple_0</li>" in text
+
+
+def test_a_merged_run_says_what_it_was_merged_from(dataset: Dataset) -> None:
+    merged = merge([record(dataset, shard=Shard(index, 3)) for index in range(3)], dataset)
+    document = RunRecord(Path("merged"), merged.document, None, is_directory=False)
+    assert "merged from 3" in Page(page_of([document], dataset)).text
 
 
 def test_the_same_runs_give_the_same_bytes(lean: Finished, dataset: Dataset) -> None:

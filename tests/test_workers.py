@@ -31,7 +31,7 @@ from agentcompass_bfcl.workers.processes import run_processes
 from agentcompass_bfcl.workers.progress import Progress, progress_line, rows_done
 from agentcompass_bfcl.workers.provisional import Provisional
 from agentcompass_bfcl.workers.shard_process import read_shard, shard_line
-from agentcompass_bfcl.workers.worker import how_it_ended
+from agentcompass_bfcl.workers.worker import Worker, how_it_ended
 from host_runs import MARKER_KEY, quick_run
 from result_trees import write_run
 from test_cli import Command, command, only_line, started
@@ -102,6 +102,20 @@ def test_runs_of_another_harness_are_not_taken_for_a_shards_own(tmp_path: Path) 
         (folder / "run_info.json").write_text('{"request": {}}')
     assert shard_run.previous() == shard_run.folder / "m_bfcl_bfcl_chat" / "20260102-1"
     assert shard_run.complete() is None  # its metrics.json is not there
+
+
+def test_a_worker_that_died_while_it_waited_takes_no_shard(tmp_path: Path) -> None:
+    first, second = split(quick_run("http://127.0.0.1:9/v1", tmp_path), [1, 1], ["http://127.0.0.1:9/v1"], 1)
+    worker = Worker(first)
+    worker.signal(signal.SIGKILL)
+    worker.wait(10)
+    ended = worker.ended()
+    assert ended is not None
+    assert "SIGKILL" in ended.trouble
+    assert worker.ended() is None
+    assert not worker.give(second)
+    assert worker.shard_run is None
+    assert not second.log.exists()
 
 
 # Real runs. The endpoint makes mistakes on the same rows every time.
