@@ -30,6 +30,7 @@ _PASSING_FAULTS = (
     "^time_limit$",
 )
 
+_BY_DEFAULT = "of the OpenAI library (no --base-url was given)"
 _BLOCK = 4096  # bytes; a full disk may still take an empty file
 
 
@@ -154,7 +155,7 @@ async def _run(run: HostRun) -> Path:
         if not unusable:
             raise
         raise EndpointError(
-            f"the endpoint {without_credentials(run.base_url)} cannot be used: {unusable[0].message}; "
+            f"the endpoint {without_credentials(run.base_url) or _BY_DEFAULT} cannot be used: {unusable[0].message}; "
             "mend it and run again with --reuse to keep what was scored"
         ) from None
     except ValueError as error:

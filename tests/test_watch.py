@@ -165,9 +165,9 @@ def test_what_is_no_run_is_refused_once_and_waited_for_otherwise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["watch", str(tmp_path), "--once"]) == 1
-    assert capsys.readouterr().out == "nothing there yet\n"
-    assert main(["watch", str(tmp_path / "not there yet"), "--once"]) == 1
-    assert capsys.readouterr() == ("nothing there yet\n", "")
+    assert capsys.readouterr().out == f"{tmp_path}: nothing there yet\n"
+    assert main(["watch", str(tmp_path / "to\ncome"), str(tmp_path), "--once"]) == 1
+    assert capsys.readouterr() == (f"{tmp_path}/to come: nothing there yet\n{tmp_path}: nothing there yet\n", "")
     (tmp_path / "run_info.json").write_text("{")
     assert main(["watch", str(tmp_path), "--once"]) == 1
     assert "not the description of a run" in capsys.readouterr().err

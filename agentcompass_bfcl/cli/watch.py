@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from agentcompass_bfcl.dataset import Dataset, read_dataset
-from agentcompass_bfcl.errors import BfclError, ConfigError, RunDirError
+from agentcompass_bfcl.errors import BfclError, ConfigError, RunDirError, one_line
 from agentcompass_bfcl.report.progress import render_progress
 from agentcompass_bfcl.run_dir import read_result
 from agentcompass_bfcl.run_record import find_run_dirs
@@ -28,7 +28,7 @@ def run_command(namespace: argparse.Namespace) -> int:
         _find(namespace, dataset, watched)
         for run in watched.values():
             run.look()
-        text = render_progress(list(watched.values())) if watched else "nothing there yet\n"
+        text = render_progress(list(watched.values())) if watched else _nothing_in(namespace.runs)
         if sys.stdout.isatty() and not namespace.once:
             text = _CLEAR + text
         sys.stdout.write(text)
@@ -36,6 +36,10 @@ def run_command(namespace: argparse.Namespace) -> int:
         if namespace.once or (watched and all(run.is_over for run in watched.values())):
             return 0 if watched else 1
         time.sleep(namespace.seconds)
+
+
+def _nothing_in(paths: list[Path]) -> str:
+    return "".join(f"{one_line(str(path))}: nothing there yet\n" for path in paths)
 
 
 def _find(namespace: argparse.Namespace, dataset: Dataset, watched: dict[str, Watched]) -> None:
