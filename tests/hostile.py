@@ -196,14 +196,15 @@ def spoilt(draw: st.DrawFn, document: Json) -> Json:
     """Replace or drop up to three parts of a document, or give them a neighbour."""
     changed = _copy(document)
     for _ in range(draw(st.integers(1, 3))):
-        *parents, last = draw(st.sampled_from([place for place in places(changed) if place] or [("x",)]))
+        inside = [place for place in places(changed) if place]
+        *parents, last = draw(st.sampled_from(inside or [("x",)]))
         parent = changed
         for key in parents:
             parent = parent[key]
         how = draw(st.sampled_from(("replace", "replace", "replace", "drop", "add")))
         if how == "add" and isinstance(parent, dict):
             parent[draw(st.sampled_from((ESCAPES, "\ud800", "subset.parallel.hits", "", "a.b")))] = _copy(draw(_JSON))
-        elif how == "drop":
+        elif how == "drop" and inside:
             del parent[last]
         else:
             parent[last] = _copy(draw(_JSON))
