@@ -17,6 +17,7 @@ import openai
 import tenacity
 
 from agentcompass_bfcl.errors import EndpointError
+from agentcompass_bfcl.http_body import BoundedHttpClient, OversizedBodyError
 from agentcompass_bfcl.response import TransportFailure
 from agentcompass_bfcl.settings import parse_base_url
 
@@ -30,8 +31,6 @@ _KEY_REFUSED = frozenset({401, 403})
 _MESSAGE_KEYS = frozenset({"content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal"})
 _LONGEST_MESSAGE = 500
 _LONGEST_START = 80
-# Bytes. An attempt's file has up to 6.5 times as many: three copies of the text, and one that is escaped twice.
-_LARGEST_BODY = 12 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +94,7 @@ class ChatClient:
             api_key=self.api_key or "none",  # local servers ask for none, the library insists on one
             max_retries=0,
             timeout=self.timeout_seconds,
+            http_client=BoundedHttpClient(),
         )
 
     async def close(self) -> None:
@@ -136,6 +136,8 @@ class ChatClient:
         except (TimeoutError, openai.APITimeoutError):
             message = f"no complete reply within {seconds:g} s"
             raise RequestError(TransportFailure("timeout", message), may_pass=True) from None
+        except OversizedBodyError as error:
+            raise _oversized(error) from None
         except openai.APIStatusError as error:
             raise self._status_failed(error) from None
         except openai.APIConnectionError as error:
@@ -158,6 +160,10 @@ class ChatClient:
 
     def _connection_failed(self, error: openai.APIConnectionError) -> RequestError:
         cause = error.__cause__ or error
+        if isinstance(
+            cause, OversizedBodyError
+        ):  # openai 2 takes whatever its HTTP client raises for a lost connection
+            return _oversized(cause)
         # By name: the library moved from httpx to httpx2, and both spell it so.
         unreachable = type(cause).__name__ == "ConnectError"
         code = "connection_refused" if unreachable else "connection_lost"
@@ -165,9 +171,6 @@ class ChatClient:
         return RequestError(TransportFailure(code, message), may_pass=True, concerns_all=unreachable)
 
     def _reply(self, body: bytes, latency_ms: float) -> Reply:
-        if len(body) > _LARGEST_BODY:
-            message = f"the body has {len(body)} bytes, more than {_LARGEST_BODY}: no model writes that much"
-            raise RequestError(TransportFailure("oversized_body", message))
         try:
             payload = json.loads(body)
             choice = payload["choices"][0]
@@ -195,6 +198,10 @@ class ChatClient:
         # Servers repeat the key they refuse. Before anything is cut off: half a key would not be found.
         cleaned = text.replace(self.api_key, "********") if len(self.api_key) >= 4 else text
         return " ".join(cleaned.split())[:_LONGEST_MESSAGE]
+
+
+def _oversized(error: OversizedBodyError) -> RequestError:
+    return RequestError(TransportFailure("oversized_body", str(error)))
 
 
 def _server_message(error: openai.APIStatusError) -> str:

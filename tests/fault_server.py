@@ -73,6 +73,18 @@ def drips(seconds_per_byte: float) -> Reaction:
     return reaction
 
 
+def never_ends(status: int) -> Reaction:
+    """Send a body that has no end, as fast as it is taken."""
+
+    async def reaction(writer: asyncio.StreamWriter) -> None:
+        writer.write(f"HTTP/1.1 {status} Whatever\r\n\r\n".encode())
+        while True:
+            writer.write(b" " * 65536)
+            await writer.drain()
+
+    return reaction
+
+
 async def stalls(writer: asyncio.StreamWriter) -> None:
     """Say nothing until the client goes."""
     await asyncio.Event().wait()

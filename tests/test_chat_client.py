@@ -5,6 +5,8 @@ import gc
 import json
 import re
 import socket
+import tracemalloc
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,6 +27,7 @@ from fault_server import (
     drips,
     fault_server,
     hangs_up,
+    never_ends,
     resets_mid_body,
     says,
     stalls,
@@ -313,10 +316,38 @@ async def test_a_body_that_no_file_of_a_run_could_hold_is_an_error_and_one_of_te
         return json.dumps({"choices": [{"message": {"content": "x" * size}, "finish_reason": "stop"}]})
 
     result, server = await outcome(says(200, body(13_000_000)), answers())
-    assert str(failed(result, "oversized_body")).startswith("the body has 13000")
+    assert str(failed(result, "oversized_body")).startswith("the body has more than 12582912 bytes")
     assert len(server.seen) == 1
     result, _ = await outcome(says(200, body(10_000_000)))
     assert isinstance(result, Reply)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_a_body_without_an_end_is_read_no_further_than_a_reply_can_go(status: int) -> None:
+    result, server = await outcome(never_ends(status), answers())
+    failed(result, "oversized_body")
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_a_body_that_unpacks_to_a_gigabyte_is_let_go_after_a_small_part_of_it(status: int) -> None:
+    bomb = zlib.compressobj(9, wbits=31)
+    packed = b"".join(bomb.compress(bytes(1 << 20)) for _ in range(1024)) + bomb.flush()
+    tracemalloc.start()
+    result, _ = await outcome(says(status, packed, content_encoding="gzip"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    failed(result, "oversized_body")
+    assert peak < 1 << 28  # a packed part of 64 KiB unpacks to 64 MiB, and is copied
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+async def test_a_packed_reply_is_unpacked_and_its_headers_may_be_in_any_alphabet(encoding: str) -> None:
+    packing = zlib.compressobj(wbits=31 if encoding == "gzip" else 15)
+    packed = packing.compress(json.dumps(ANSWER).encode()) + packing.flush()
+    result, _ = await outcome(says(200, packed, content_encoding=encoding, x_served_by="größter Knoten"))
+    assert isinstance(result, Reply)
+    assert result.message == ANSWER["choices"][0]["message"]
 
 
 async def test_half_a_surrogate_pair_becomes_a_character_that_a_file_can_hold() -> None:
