@@ -26,6 +26,7 @@ from benchmarks.fault_reactions import (
     hangs_up,
     html,
     legacy_call,
+    never_ends,
     once,
     other_arguments,
     refuses,
@@ -36,6 +37,7 @@ from benchmarks.fault_reactions import (
     sends,
     stalls,
     stalls_in_body,
+    unpacks_to,
 )
 
 type Json = Any  # a parsed JSON value
@@ -190,6 +192,9 @@ _BODIES = (
     _body("no_choices", "`choices: []`", '{"id": "x", "object": "chat.completion", "choices": []}'),
     _body("null_message", "`message: null`", '{"choices": [{"index": 0, "message": null, "finish_reason": "stop"}]}'),
     _cured("ten_mb", "right answer with 10 MB beside it", rewrites(_padded), every=40),
+    Fault("endless", "a body without an end", never_ends(200), error="transport_oversized_body"),
+    Fault("endless_500", "HTTP 500 with a body without an end", never_ends(500), error="transport_oversized_body"),
+    Fault("gigabyte", "a gigabyte in a packed body", unpacks_to(1024), error="transport_oversized_body"),
     _no_call("ten_mb_text", "10 MB of text", {"content": "x" * _TEN_MB}, every=60),
 )
 

@@ -6,7 +6,9 @@ import asyncio
 import json
 import socket
 import struct
+import zlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +20,7 @@ type Json = Any  # a parsed JSON value
 _JSON = "application/json"
 _FOREVER = 3600.0
 _HEADS_START = 0.2
+_GZIP = 31  # zlib's word for it
 
 
 def sends(
@@ -123,6 +126,29 @@ def drips(seconds: float, pieces: int) -> Reaction:
             await asyncio.sleep(seconds / pieces)
 
     return reaction
+
+
+def never_ends(status: int) -> Reaction:
+    """Send a body that goes on for as long as it is taken."""
+
+    async def reaction(exchange: Exchange) -> None:
+        exchange.writer.write(f"HTTP/1.1 {status} Whatever\r\ncontent-type: {_JSON}\r\n\r\n".encode())
+        while True:
+            exchange.writer.write(b" " * 65536)
+            await exchange.writer.drain()
+
+    return reaction
+
+
+def unpacks_to(megabytes: int) -> Reaction:
+    """Send a small packed body that holds so many megabytes of blanks."""
+    return sends(lambda exchange: _packed_blanks(megabytes), headers={"content-encoding": "gzip"})
+
+
+@cache
+def _packed_blanks(megabytes: int) -> bytes:
+    packing = zlib.compressobj(9, wbits=_GZIP)
+    return b"".join(packing.compress(b" " * 1024**2) for _ in range(megabytes)) + packing.flush()
 
 
 def _write_half(exchange: Exchange) -> None:

@@ -28,7 +28,7 @@ from benchmarks.fault_endpoint import Outage, Reaction, fault_endpoint
 from benchmarks.fault_kinds import BREAKDOWNS, FAULTS, Breakdown, Fault, wants_no_call
 from benchmarks.fault_page import BEGIN, END, Ran, write_section
 
-LARGE = [fault for fault in FAULTS if fault.name.startswith("ten_mb")]
+LARGE = [fault for fault in FAULTS if fault.name in {"ten_mb", "ten_mb_text", "endless", "endless_500", "gigabyte"}]
 SMALL = [fault for fault in FAULTS if fault not in LARGE]
 # The host writes a large reply several times over, and meanwhile others pass the limit that ends the stalls here.
 LIMITS = {"max_retries": 1, "request_timeout_seconds": 3.0}
